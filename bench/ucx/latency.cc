@@ -2,8 +2,11 @@
 //
 // ucx_latency: the time of one request at a time, or the rate of several clients that one thread
 // serves in rounds. Reads jobs from standard input and writes a JSON line for each:
-//   KIND ADDRESS PORT OPERATION SIZE CLIENTS REQUESTS
-// KIND: tcp, unix (ADDRESS is a path) or ucx. OPERATION: get or set. Every value is checked.
+//   KIND ADDRESS PORT OPERATION SIZE CLIENTS REQUESTS [DEPTH]
+// KIND: tcp, unix (ADDRESS is a path) or ucx. OPERATION: get, set, 10:90 (sets and gets), 1:1, or
+// hold, which keeps CLIENTS connections open until the next line. DEPTH: gets of a client that are
+// sent by one call; default 1. Every value is checked.
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -36,6 +39,7 @@ struct Job {
   size_t size = 0;
   size_t clients = 1;
   size_t requests = 0;
+  size_t depth = 1;
 };
 
 void check(bool ok, const std::string& what) {
@@ -62,21 +66,31 @@ class Client {
     for (size_t i = 0; i < job.size; ++i) value_[i] = static_cast<uint8_t>(i * 7 + number);
     got_.resize(job.size);
     set_ = "set " + key_ + " 0 0 " + std::to_string(job.size) + "\r\n";
-    get_ = "get " + key_ + "\r\n";
+    for (size_t i = 0; i < job.depth; ++i) get_ += "get " + key_ + "\r\n";
     send_set();
     finish_set();
   }
 
-  void send() { job_.operation == "set" ? send_set() : send_get(); }
-  void finish() { job_.operation == "set" ? finish_set() : finish_get(); }
+  // `number`: of the round.
+  void send(size_t number) { sets(number) ? send_set() : send_get(); }
+  void finish(size_t number) {
+    if (sets(number)) return finish_set();
+    for (size_t i = 0; i < job_.depth; ++i) finish_get();
+  }
   void verify() {
-    if (job_.operation == "get") check(got_ == value_, "another value came");
+    if (job_.operation != "set") check(got_ == value_, "another value came");
   }
 
  private:
   static Channel::Deadline deadline() { return Clock::now() + std::chrono::seconds(10); }
   static void check_ok(Channel::Result result) {
     check(result == Channel::Result::kOk, "the connection has failed");
+  }
+
+  bool sets(size_t number) const {
+    if (job_.operation == "set") return true;
+    if (job_.operation == "10:90") return number % 10 == 9;
+    return job_.operation == "1:1" && number % 2 == 1;
   }
 
   void send_set() {
@@ -108,27 +122,47 @@ class Client {
   std::unique_ptr<Channel> channel_;
 };
 
-// One request of each client a round, all sent before the first answer is read.
+double cpu_seconds() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+// `depth` requests of each client a round, all sent before the first answer is read.
 std::string run(const Job& job, AmConnector* connector) {
   std::vector<std::unique_ptr<Client>> clients;
   for (size_t i = 0; i < job.clients; ++i) {
     clients.push_back(std::make_unique<Client>(job, i, connector));
   }
-  const size_t rounds = std::max<size_t>(1, job.requests / job.clients);
+  if (job.operation == "hold") {
+    std::cout << "{\"held\": " << clients.size() << "}" << std::endl;
+    std::string line;
+    std::getline(std::cin, line);
+    return "{\"held\": 0}";
+  }
+  const size_t rounds = std::max<size_t>(1, job.requests / job.clients / job.depth);
   std::vector<int64_t> times(rounds);
-  const auto round = [&clients] {
-    for (auto& client : clients) client->send();
-    for (auto& client : clients) client->finish();
+  const auto round = [&clients](size_t number) {
+    for (auto& client : clients) client->send(number);
+    for (auto& client : clients) client->finish(number);
   };
-  for (size_t i = 0; i < rounds / 10 + 1; ++i) round();
+  const size_t warm_up = rounds / 10 + 1;
+  for (size_t i = 0; i < warm_up; ++i) round(i);
   for (auto& client : clients) client->verify();
+  const double cpu_before = cpu_seconds();
   const Clock::time_point begun = Clock::now();
+  size_t number = 0;
   for (int64_t& time : times) {
     const Clock::time_point sent = Clock::now();
-    round();
+    round(number++);
     time = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - sent).count();
   }
   const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+  const double cpu = cpu_seconds() - cpu_before;
+  const auto requests = static_cast<double>(rounds * job.clients * job.depth);
   for (auto& client : clients) client->verify();
   std::sort(times.begin(), times.end());
   const auto at = [&](double part) {
@@ -137,8 +171,10 @@ std::string run(const Job& job, AmConnector* connector) {
   };
   std::ostringstream out;
   out << "{\"min_us\": " << at(0) << ", \"p50_us\": " << at(0.5) << ", \"p99_us\": " << at(0.99)
-      << ", \"rate\": " << static_cast<double>(rounds * job.clients) / seconds
-      << ", \"requests\": " << rounds * job.clients << "}";
+      << ", \"rate\": " << requests / seconds << ", \"cpu_us\": " << cpu / requests * 1e6
+      << ", \"requests\": " << rounds * job.clients * job.depth
+      << ", \"with_warm_up\": " << (rounds + warm_up) * job.clients * job.depth + job.clients
+      << "}";
   return out.str();
 }
 
@@ -148,8 +184,10 @@ int serve() {
   std::string line;
   while (std::getline(std::cin, line)) {
     Job job;
-    std::istringstream(line) >> job.kind >> job.address >> job.port >> job.operation >> job.size >>
-        job.clients >> job.requests;
+    std::istringstream words(line);
+    words >> job.kind >> job.address >> job.port >> job.operation >> job.size >> job.clients >>
+        job.requests;
+    if (size_t depth = 0; words >> depth) job.depth = depth;
     try {
       std::cout << run(job, connector.get()) << std::endl;
     } catch (const std::exception& error) {

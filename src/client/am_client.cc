@@ -114,6 +114,7 @@ AmClient::~AmClient() {
   }
   const Deadline deadline = Clock::now() + std::chrono::seconds(1);
   while (closing_ != 0 && Clock::now() < deadline) wait(deadline);
+  port_.reset();  // it tells the streams of what is still under way
 }
 
 std::string AmClient::connect(const std::string& host, uint16_t port, AmStream** stream) {

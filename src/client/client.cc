@@ -294,17 +294,22 @@ struct warpcache_client {
 
 namespace {
 
-// C code calls: nothing is thrown through it.
+// C code calls: nothing is thrown through it, not by the caller's own callback either. Where an
+// answer was read up to then is not known, so no connection is used again.
 template <typename Call>
 warpcache_status guarded(warpcache_client* client, Call call) {
+  warpcache_status status = WARPCACHE_NO_SERVER;
   try {
     return call();
   } catch (const std::bad_alloc&) {
-    return WARPCACHE_NO_MEMORY;
+    status = WARPCACHE_NO_MEMORY;
   } catch (const std::exception& failure) {
     client->error = failure.what();
-    return WARPCACHE_NO_SERVER;
+  } catch (...) {
+    client->error = "a callback has thrown";
   }
+  for (Server& server : client->servers) server.channel.reset();
+  return status;
 }
 
 }  // namespace

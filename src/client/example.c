@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
   if (argc != 4) return 64;
   warpcache_client* client = warpcache_create();
   if (client == NULL) return 1;
+  warpcache_set_timeout_ms(client, 60000); /* of each call; without it a second */
   const uint16_t tcp_port = (uint16_t)atoi(argv[2]);
   const uint16_t ucx_port = (uint16_t)atoi(argv[3]);
   int failed = check(client, "server", warpcache_add_server(client, argv[1], tcp_port, ucx_port));

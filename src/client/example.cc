@@ -10,6 +10,7 @@ int main(int argc, char** argv) {
   if (argc != 4) return 64;
   try {
     warpcache::Client client;
+    client.set_timeout_ms(60'000);  // of each call; without it a second
     client.add_server(argv[1], static_cast<uint16_t>(std::atoi(argv[2])),
                       static_cast<uint16_t>(std::atoi(argv[3])));
     client.set("greeting", "hello", 0, 7);

@@ -102,6 +102,7 @@ std::vector<Route> read_routes() {
   return routes;
 }
 
+// REQUIRES: `asked` is as long as its family's addresses.
 bool is_same(const sockaddr_storage& known, const sockaddr* asked) {
   if (known.ss_family != asked->sa_family) return false;
   if (asked->sa_family == AF_INET) {
@@ -267,9 +268,9 @@ bool connect_by_messages(int fd, const Route& route) {
 
 int connect_socket(int fd, const sockaddr* address, socklen_t size) {
   static auto* const next = next_of<int(int, const sockaddr*, socklen_t)>("connect");
-  if (connects_as_ever || address == nullptr || size < sizeof(sockaddr_in)) {
-    return next(fd, address, size);
-  }
+  const bool is_whole = address != nullptr && size >= sizeof(sockaddr_in) &&
+                        (address->sa_family != AF_INET6 || size >= sizeof(sockaddr_in6));
+  if (connects_as_ever || !is_whole) return next(fd, address, size);
   const Route* const route = route_to(address);
   const bool stream = route != nullptr && option_of(fd, SO_TYPE) == SOCK_STREAM &&
                       option_of(fd, SO_DOMAIN) == address->sa_family;

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/testing/patience.h"
@@ -109,7 +110,12 @@ int run(int argc, char** argv) {
   ucp_config_t* config = nullptr;
   if (ucp_config_read(nullptr, nullptr, &config) != UCS_OK) return 1;
   // Its settings are its own, unless it states ours.
-  if (*terms == io::ucx_terms()) io::choose_ucx_settings(config, "");
+  const std::string refused =
+      *terms == io::ucx_terms() ? io::choose_ucx_settings(config, "") : std::string();
+  if (!refused.empty()) {
+    std::fprintf(stderr, "%s\n", refused.c_str());
+    return 1;
+  }
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES;
   params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;

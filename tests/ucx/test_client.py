@@ -123,6 +123,7 @@ def test_clients_in_threads(server, monkeypatch):
 
 def test_falls_back_to_tcp(server):
     with wc.Client(library()) as client:
+        client.set_timeout_ms(int(PATIENCE_S * 1000))
         client.add_server("127.0.0.1", server.sockets.port, free_port())
         assert client.set("fallen", b"back") and client.transport("fallen") == "tcp"
         assert client.get("fallen") == b"back"
@@ -137,9 +138,10 @@ def test_a_server_that_goes_and_comes_back(server, monkeypatch):
     for name, value in environment(server.transports).items():
         monkeypatch.setenv(name, value)
     with wc.Client(library()) as client, UcxServer(transports=server.transports) as other:
-        client.set_timeout_ms(2000)
+        client.set_timeout_ms(int(PATIENCE_S * 1000))
         client.add_server("127.0.0.1", 0, other.ucx_port)
         assert client.set("a", b"1")
+        client.set_timeout_ms(2000)
         other.sockets.process.kill()
         other.sockets.process.wait()
         with pytest.raises(wc.ClientError) as caught:
@@ -170,6 +172,7 @@ def test_timeout(server, monkeypatch):
         monkeypatch.setenv(name, value)
     with UcxServer(transports=server.transports) as other, wc.Client(library()) as client:
         client.add_server("127.0.0.1", 0, other.ucx_port)
+        client.set_timeout_ms(int(PATIENCE_S * 1000))
         assert client.set("a", b"1")
         client.set_timeout_ms(300)
         other.sockets.process.send_signal(signal.SIGSTOP)
@@ -190,6 +193,7 @@ def test_ketama_agrees_with_libmemcached(server, monkeypatch):
         ports = [server.sockets.port, second.sockets.port]
         theirs = pylibmc.Client([f"127.0.0.1:{port}" for port in ports], behaviors={"ketama_weighted": True, "ketama_hash": "md5"})
         with wc.Client(library()) as client:
+            client.set_timeout_ms(int(PATIENCE_S * 1000))
             for port in ports:
                 client.add_server("127.0.0.1", port)
             for i in range(200):

@@ -35,7 +35,8 @@ class AmReceiver {
  public:
   virtual ~AmReceiver() = default;
   // Whether a further endpoint may open. On the listening port's thread; each true is followed by
-  // opened() or not_opened(), on the thread of the port that the endpoint was assigned to.
+  // opened() or not_opened(), on the thread of the port that the endpoint was assigned to; where
+  // the listening port ends or restarts before that, by not_opened() of its own receiver.
   virtual bool admits() = 0;
   virtual void not_opened() = 0;
   // On the listening port's thread: a client was refused, before any memory was shared, since it

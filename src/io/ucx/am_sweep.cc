@@ -182,7 +182,9 @@ void AmTransport::cancel_still_bodies() {
   uint64_t wanted = refused - std::exchange(bodies_refused_before_, refused);
   for (uint32_t number = 0; number < streams_.size() && wanted > 0; ++number) {
     AmStream& stream = stream_of(number);
-    if (!stream.is_open() || stream.delivered || stream.fetched_size != 0) continue;
+    // Bytes that were fetched into the body and not delivered yet would be missing in the stream.
+    const bool comes = stream.fetched_size != 0 || stream.body_fetched != 0;
+    if (!stream.is_open() || stream.delivered || comes) continue;
     if (now_s_ - stream.active_at <= kStillBodyS || !observer_->holds_body(stream.session))
       continue;
     observer_->cancel_body(stream.session);

@@ -18,8 +18,9 @@ using testing::IsEmpty;
 // Plays the worker: sees chunks, completes them as a test says.
 class AmTransportTest : public testing::Test, private SessionObserver, private PinReleaser {
  protected:
-  explicit AmTransportTest(bool reaches_device = false, uint32_t idle_timeout_s = 0)
-      : port_(reaches_device), idle_timeout_s_(idle_timeout_s) {
+  explicit AmTransportTest(bool reaches_device = false, uint32_t idle_timeout_s = 0,
+                           uint32_t stall_timeout_s = 0)
+      : port_(reaches_device), idle_timeout_s_(idle_timeout_s), stall_timeout_s_(stall_timeout_s) {
     for (RxBurst& burst : bursts_) burst.arena = {new uint8_t[kArena], kArena, 0};
     transport_.attach(*this, *this);
   }
@@ -80,8 +81,8 @@ class AmTransportTest : public testing::Test, private SessionObserver, private P
 
   void opened(SessionStorage&, int) override { ++sessions_; }
   void closed(SessionStorage&, CloseReason) override { --sessions_; }
-  bool holds_body(const SessionStorage&) const override { return false; }
-  void cancel_body(SessionStorage&) override {}
+  bool holds_body(const SessionStorage&) const override { return holds_body_; }
+  void cancel_body(SessionStorage&) override { ++cancelled_; }
   MutableBytes body_window(const SessionStorage&, uint32_t after) override {
     for (const MutableBytes& window : windows_) {
       if (after < window.size) return {window.data + after, window.size - after};
@@ -101,8 +102,10 @@ class AmTransportTest : public testing::Test, private SessionObserver, private P
   ConnectionBudget budget_{8, freed_};
   static constexpr uint64_t kClientMemory = 12'345'678;
   const uint32_t idle_timeout_s_;
+  const uint32_t stall_timeout_s_;
   uint64_t now_ms_ = 1'000'000;
   AmTransport transport_{{.idle_timeout_s = idle_timeout_s_,
+                          .stall_timeout_s = stall_timeout_s_,
                           .client_memory_max = kClientMemory,
                           .clock_ms = [this] { return now_ms_; }},
                          port_,
@@ -113,6 +116,8 @@ class AmTransportTest : public testing::Test, private SessionObserver, private P
   int device_windows_ = 0;  // that were asked for
   std::vector<uint32_t> released_;
   int sessions_ = 0;
+  bool holds_body_ = false;
+  int cancelled_ = 0;  // bodies
   uint32_t next_ = 1;
 };
 
@@ -190,6 +195,38 @@ TEST_F(AmTransportTest, ABodyIsFetchedIntoItsWindows) {
   complete({});
   EXPECT_THAT(receive(), ElementsAre("\r\nget k\r\n"));
   EXPECT_EQ(transport_.am_counters().fetched_bytes.get(), 100'000u);
+}
+
+class AmTransportStallTest : public AmTransportTest {
+ protected:
+  AmTransportStallTest() : AmTransportTest(false, 0, 60) {}
+};
+
+// The body is cancelled for another client's, which finds no space. Bytes of it that have come and
+// that the worker does not know of would be missing in what is discarded of the stream.
+TEST_F(AmTransportStallTest, ABodyIsNotCancelledWhileTheWorkerDoesNotKnowOfItsBytes) {
+  open();
+  std::string body(100'000, 'b');
+  std::string store(100'000, '.');
+  bytes("set k 0 0 100000\r\n");
+  announce(&body);
+  EXPECT_THAT(receive(), ElementsAre("set k 0 0 100000\r\n"));
+  windows_ = {{reinterpret_cast<uint8_t*>(store.data()), store.size()}};
+  complete({.consumed = 18, .body = windows_[0]});
+  holds_body_ = true;
+  EXPECT_EQ(store, body);
+  RxBurst& full = bursts_[1];
+  full.arena.used = full.arena.size;
+  for (int i = 0; i < 2; ++i) {
+    budget_.count_refused_body();
+    now_ms_ += 5000;
+    (void)transport_.receive(full);
+    EXPECT_THAT(full.chunks, IsEmpty());
+  }
+  EXPECT_EQ(cancelled_, 0);
+  EXPECT_THAT(receive(), ElementsAre(""));
+  EXPECT_EQ(chunk().body_received, 100'000u);
+  complete({});
 }
 
 class AmTransportDeviceTest : public AmTransportTest {

@@ -40,7 +40,8 @@ constexpr Setting kShared[] = {
     {"MM_FIFO_HUGETLB", "n"}, {"MM_ERROR_HANDLING", "y"},
 };
 
-// Of one transport each: `prefix` is part of the name since some version after 1.13.
+// Of one transport each: `prefix` is part of the name since UCX 1.17. Versions before 1.20 only
+// warn of a name that they do not know.
 struct Own {
   std::string_view prefix;
   Setting setting;
@@ -101,18 +102,24 @@ class Chooser {
   template <size_t kCount>
   void fix(const Own (&settings)[kCount]) {
     for (const auto& [prefix, setting] : settings) {
-      // Which versions know which name is not documented: the one that is not known is not read.
-      set(setting.name, setting.value);
-      if (!is_before(14)) set((std::string(prefix) + setting.name).c_str(), setting.value);
+      const std::string name(is_before(17) ? "" : prefix);
+      set((name + setting.name).c_str(), setting.value);
     }
   }
   void prefer(const char* name, const char* value) {
     if (std::getenv((std::string("UCX_") + name).c_str()) == nullptr) set(name, value);
   }
-  void set(const char* name, const char* value) { (void)ucp_config_modify(config_, name, value); }
+  void set(const char* name, const char* value) {
+    const std::string failure = set_ucx(config_, name, value);
+    if (failure_.empty()) failure_ = failure;
+  }
+
+  // The first one, or "".
+  const std::string& failure() const { return failure_; }
 
  private:
   ucp_config_t* config_;
+  std::string failure_;
   unsigned major_ = 0;
   unsigned minor_ = 0;
   unsigned release_ = 0;
@@ -120,7 +127,13 @@ class Chooser {
 
 }  // namespace
 
-void choose_ucx_settings(ucp_config_t* config, const std::string& transports) {
+std::string set_ucx(ucp_config_t* config, const char* name, const char* value) {
+  const ucs_status_t status = ucp_config_modify(config, name, value);
+  if (status == UCS_OK) return "";
+  return std::string("UCX's setting ") + name + "=" + value + ": " + ucs_status_string(status);
+}
+
+std::string choose_ucx_settings(ucp_config_t* config, const std::string& transports) {
   const char* const said = transports.empty() ? std::getenv("UCX_TLS") : transports.c_str();
   Chooser chooser(config);
   chooser.set("TLS", without_self(said).c_str());
@@ -149,6 +162,7 @@ void choose_ucx_settings(ucp_config_t* config, const std::string& transports) {
   chooser.prefer("KEEPALIVE_INTERVAL", "1s");
   // A server can be started again at once.
   chooser.prefer("CM_REUSEADDR", "y");
+  return chooser.failure();
 }
 
 uint64_t ucx_terms() {

@@ -14,8 +14,13 @@
 
 namespace warpcache::io {
 
-// `transports`: in place of the environment's UCX_TLS; empty: as it says.
-void choose_ucx_settings(ucp_config_t* config, const std::string& transports);
+// `transports`: in place of the environment's UCX_TLS; empty: as it says. Returns the error as
+// text, or "": a UCX that refuses one of the settings must not be used, since the other side relies
+// on it.
+std::string choose_ucx_settings(ucp_config_t* config, const std::string& transports);
+
+// Sets one; UCX before 1.20 takes any name. Returns the error as text, or "".
+std::string set_ucx(ucp_config_t* config, const char* name, const char* value);
 
 // What a client states; never 0, which UCX says of one that states nothing. It differs where the
 // settings differ, and between UCX's versions, whose layouts may.

@@ -74,7 +74,11 @@ std::string UcxContext::open(std::shared_ptr<UcxContext>* context, bool one_side
   ucp_config_t* config = nullptr;
   ucs_status_t status = ucp_config_read(nullptr, nullptr, &config);
   if (status != UCS_OK) return failed("reading UCX's configuration", status);
-  choose_ucx_settings(config, transports);
+  const std::string refused = choose_ucx_settings(config, transports);
+  if (!refused.empty()) {
+    ucp_config_release(config);
+    return refused;
+  }
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
   params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP | (one_sided ? UCP_FEATURE_RMA : 0);
@@ -157,7 +161,7 @@ void UcxPort::stop_listening() {
     const std::lock_guard lock(port->new_mutex_);
     for (const ucp_conn_request_h request : port->new_) {
       (void)ucp_listener_reject(listener_, request);
-      port->receiver_->not_opened();
+      receiver_->not_opened();
     }
     port->new_.clear();
   }

@@ -111,7 +111,7 @@ class AdminHandler {
   virtual bool watches_requests() const { return false; }
   // Only while wants_keys().
   virtual void saw_key(protocol::Op op, Bytes key, bool hit) = 0;
-  // The same by an engine that can tell more.
+  // The same by an engine that can report more.
   virtual void saw_request(const SeenRequest& seen) {
     saw_key(seen.request.op, seen.key, seen.hit);
   }

@@ -2,7 +2,7 @@
 //
 // The interface of a port of Ethernet frames: it receives frames into memory that an engine can
 // read, and sends the frames of replies. It knows nothing of UDP or memcached: the engine reads the
-// headers, and the worker tells the port what became of each frame.
+// headers, and the worker reports to the port what became of each frame.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Keeps copies of a device store's items (CopyHooks) right. The device changes items at any time
-// while a batch is under way there, and cannot tell. So the host, which has the keys of all
+// while a batch is under way there, and cannot report it. So the host, which has the keys of all
 // requests, takes copies away before the batch begins, and none of these keys is copied until it
 // has ended:
 //

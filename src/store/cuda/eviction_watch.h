@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tells an observer of what a device evicts. While the observer wants that, the kernels log it
+// Reports to an observer what a device evicts. While the observer wants that, the kernels log it
 // (index/eviction_log.h), and a thread gives the records to the observer, as fast as that takes
 // them. At other times the thread sleeps and the kernels log nothing.
 #pragma once

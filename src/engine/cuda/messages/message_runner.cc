@@ -397,7 +397,7 @@ void MessageRunner::finish() {
   }
 }
 
-// Of what the GPU has done and nobody was told of.
+// Of what the GPU has done and has not been reported.
 void MessageRunner::show_requests(const BatchEntry& entry) {
   for (uint32_t i = 0; i < entry.frames_done; ++i) {
     const uint32_t frame = entry.first_frame + i;

@@ -78,7 +78,7 @@ bool MessageRunner::run_on_host(uint32_t index, uint32_t frame, bool must) {
   }
   ++entry_admin_[index];
   parts_.admin_budget.count(entry.datagram);
-  if (WC_UNLIKELY(wants_keys_)) show_requests(entry);  // in order: the command may tell of itself
+  if (WC_UNLIKELY(wants_keys_)) show_requests(entry);  // in order: the command may be reported, too
   const protocol::Request request = parse(frame);
   runner_.release_device();  // as in store_alone(): the command may call the store
   run_admin(entry, request, frame,

@@ -74,7 +74,7 @@ struct FrameReply {
 };
 static_assert(sizeof(FrameReply) == 16 && std::is_trivially_copyable_v<FrameReply>);
 
-// What the host is told of a frame that was done, while a watcher wants to know.
+// What is reported to the host of a frame that was done, while a watcher wants it.
 struct FrameTold {
   uint64_t cas_before;  // of the item, with kFound
   uint32_t value_size_before;

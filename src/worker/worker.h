@@ -40,7 +40,7 @@ struct WorkerConfig {
   // Connections and commands are reported to it, as long as it wants that; it outlives the worker.
   // Null: nobody.
   engine::Watch* watch = nullptr;
-  // Who is told how long bursts take, likewise.
+  // The time that bursts take is reported to it, likewise.
   engine::Timing* timing = nullptr;
   // Time without input after which the engine is asked to release what it holds for the next batch.
   std::chrono::milliseconds idle_after{1000};

@@ -128,7 +128,7 @@ class StoreOwner {
   virtual bool inspect(Bytes key, Item* header) = 0;
 
   // The observer wants evictions to be reported, from the return of this function on. A store of
-  // the host tells it always. Outside batches.
+  // the host always reports them. Outside batches.
   virtual void watch_evictions() {}
 
   // --- The clock of all requests. The owner's maintenance calls tick() once a second.

@@ -14,7 +14,7 @@
 // A store in a device's memory cannot call its owner. There the host takes the copies of all keys
 // away that a batch may change, before the batch begins (cuda/copy_guard.h); of what the device
 // does by itself, flushes and the clock come from the host, which calls the hooks before, and
-// evictions are told to the host one by one:
+// evictions are reported to the host one by one:
 //
 //   report_eviction()  before an item with a copy is evicted; returns when there is none any more
 #pragma once

@@ -66,7 +66,7 @@ class CopyGuard {
   uint32_t generation() const { return generation_.load(std::memory_order_acquire); }
 
   // Before a request runs at this server second. An earlier one than before changes nothing.
-  void tell_clock(uint32_t now) {
+  void report_clock(uint32_t now) {
     if (now > told_.load(std::memory_order_acquire)) advance(now);
   }
 

@@ -7,7 +7,7 @@
 //   drop_copy()     an item is replaced, changed in place or removed; under the lock of its pair
 //   flush_copies()  before the store's flush generation is raised: copies of items of another
 //                   generation must not be read
-//   tell_clock()    before the store's clock advances
+//   report_clock()    before the store's clock advances
 //
 // So whoever has seen a change in the store finds no copy from before it.
 //
@@ -73,7 +73,7 @@ __device__ inline void report_eviction(const Core& core, const Item& item) {
 }
 #endif
 
-inline void tell_clock(const Core& core, uint32_t now) {
+inline void report_clock(const Core& core, uint32_t now) {
   const CopyHooks& copies = core.shared->copies;
   if (copies.clock != nullptr) copies.clock(copies.context, now);
 }

@@ -112,7 +112,7 @@ void MessageRunner::run_admin(BatchEntry& entry, const protocol::Request& reques
   }
 }
 
-// A watcher is told that the value is there.
+// Reports to a watcher that the value is there.
 void MessageRunner::answer_miss(uint32_t frame) {
   const uint32_t value_size =
       answers_[frame].state == FrameState::kLargeValue ? answers_[frame].bytes : 0;
@@ -124,12 +124,12 @@ void MessageRunner::answer_miss(uint32_t frame) {
   end = protocol::compose_tail(request, result, batch_->input, end);
   parts_.counters.add(request::Counter::kLargeMissed);
   answer_text(frame, reinterpret_cast<const char*>(text), static_cast<size_t>(end - text));
-  if (!tells_ || value_size == 0) return;
-  answers_[frame].told = true;
+  if (!reports_ || value_size == 0) return;
+  answers_[frame].reported = true;
   answers_[frame].bytes = static_cast<uint32_t>(result.outcome);
-  told_[frame] = {};
-  told_[frame].before = request::KeyState::kFound;
-  told_[frame].value_size_before = value_size;
+  frame_reports_[frame] = {};
+  frame_reports_[frame].before = request::KeyState::kFound;
+  frame_reports_[frame].value_size_before = value_size;
 }
 
 // --- Values that are too long for the arena

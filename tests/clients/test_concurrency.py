@@ -39,7 +39,7 @@ def in_processes(work, *arguments):
         gathered = [results.get(timeout=300) for _ in processes]
     finally:
         for process in processes:
-            process.join(20)
+            process.join(PATIENCE_S)
             if process.is_alive():
                 process.kill()
                 process.join()

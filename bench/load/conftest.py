@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 from harness.fixtures import require_target
+from harness.patience import PATIENCE_S
 from harness.programs import find_load_generator
 
-TIME_S_MAX = 120
+TIME_S_MAX = PATIENCE_S
 
 
 @dataclass(frozen=True)

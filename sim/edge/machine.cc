@@ -8,8 +8,8 @@
 namespace warpcache::edge_sim {
 namespace {
 
-// The dissertation's table 5.2: 16 SMs share 1 MB of L2. Latencies as GPGPU-Sim's configurations of
-// that time: it gives none.
+// The dissertation's table 5.2: 16 SMs share 1 MB of L2. The latencies are those of
+// GPGPU-Sim's configurations of that time, since the dissertation gives none.
 Machine gem5(uint32_t sms) {
   Machine machine;
   machine.name = "gem5";

@@ -37,7 +37,7 @@ void TwoGenerations::set(const Key& key, const Entry& entry) {
   if (writer == kNoSegment || segments_[writer].used + cost > segment_size_) {
     reclaim();
     open(kWriter, kCopyReserve);
-    node = index_.find(key);  // making room may have evicted it
+    node = index_.find(key);  // freeing space may have evicted it
   }
   if (node == kNoNode) {
     node = index_.insert(key);

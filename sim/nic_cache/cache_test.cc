@@ -130,7 +130,7 @@ TEST(BlockPool, BlocksAreFreedRowByRow) {
   for (uint32_t row = 0; row < 4; ++row) cache.put(item(row, 0), hash_at(row, 1), &gone);
   EXPECT_EQ(cache.used_blocks(), 4u);
   cache.put(item(10, 0), hash_at(3, 2), &gone);  // the hand is at row 0
-  cache.put(item(11, 0), hash_at(3, 3), &gone);  // row 3 is full: its own victim makes room
+  cache.put(item(11, 0), hash_at(3, 3), &gone);  // row 3 is full: its own victim is evicted
   cache.put(item(12, 0), hash_at(0, 4), &gone);  // the hand is at row 1
   ASSERT_EQ(gone.size(), 3u);
   EXPECT_EQ(gone[0].key, 0u);

@@ -29,7 +29,7 @@ constexpr int64_t kCrawlerSleepUsMax = 1'000'000;
 constexpr int64_t kAutomoveMax = 2;
 constexpr int64_t kHotAndWarmPercentMax = 80;
 
-// The kinds of `watch`. Nothing happens here that the last four would tell of.
+// The kinds of `watch`. Nothing happens here that the last four would report.
 constexpr std::pair<std::string_view, uint32_t> kWatchWords[] = {
     {"fetchers", engine::kWatchFetchers},
     {"mutations", engine::kWatchMutations},

@@ -37,7 +37,7 @@ class TimeHistogram {
     total += count;
     total_ns += sum_ns;
   }
-  // The time that `share` of the requests stayed below, as far as the steps tell. 0 without
+  // The time that `share` of the requests stayed below, as exactly as the steps say. 0 without
   // requests.
   [[nodiscard]] uint64_t quantile_ns(double share) const;
 

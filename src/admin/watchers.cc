@@ -23,7 +23,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kWaitMin{1};
 constexpr milliseconds kWaitMax{64};
 
-// Space in a pipe beside a line, for the line that tells how many were skipped.
+// Space in a pipe beside a line, for the line that says how many were skipped.
 constexpr size_t kSkippedLineMax = 128;
 
 std::string_view text_of(Bytes bytes) {
@@ -211,7 +211,7 @@ void Watchers::store(const SeenRequest& seen) {
   put(record, engine::kWatchMutations, text_of(seen.key));
 }
 
-// memcached tells of each look-up: a storage command makes one before it stores.
+// memcached reports each look-up: a storage command makes one before it stores.
 void Watchers::saw_request(const SeenRequest& seen) {
   const protocol::Request& request = seen.request;
   const Op op = request.op;

@@ -71,7 +71,8 @@ class Watchers final : public engine::Watch, public store::Observer {
   void missed_evictions(uint64_t count) override;
   void connection_opened(int fd, const engine::PeerAddress& peer) override;
   void connection_closed(int fd, const engine::PeerAddress& peer, std::string_view reason) override;
-  // A TLS handshake has failed: the connection's begin, `why`, and its end, as memcached tells it.
+  // A TLS handshake has failed: the connection's begin, `why`, and its end, as memcached reports
+  // it.
   void handshake_failed(int fd, const engine::PeerAddress& peer, std::string_view why);
   void saw_commands(std::string_view lines) override;
 

@@ -37,7 +37,7 @@ class Channel {
     uint64_t cas = 0;
   };
   virtual bool read_item(Bytes /*key*/, Item* /*item*/, Deadline /*deadline*/) { return false; }
-  // Tells the server that a key that was not found so is worth a copy.
+  // Reports to the server that a key that was not found so is worth a copy.
   virtual void ask_copy(Bytes /*key*/) {}
 
   static constexpr size_t kLineMax = 4096;

@@ -107,11 +107,11 @@ class AdminHandler {
 
   // `stats detail on`, or a watcher of requests. Usually false; asked once per batch.
   virtual bool wants_keys() const = 0;
-  // Of these: a watcher of requests, who must be told all that SeenRequest has.
+  // Of these: a watcher of requests, who gets all that SeenRequest has.
   virtual bool watches_requests() const { return false; }
   // Only while wants_keys().
   virtual void saw_key(protocol::Op op, Bytes key, bool hit) = 0;
-  // The same by an engine that can tell more.
+  // The same by an engine that can report more.
   virtual void saw_request(const SeenRequest& seen) {
     saw_key(seen.request.op, seen.key, seen.hit);
   }
@@ -152,9 +152,9 @@ class Engine {
   // a nonzero id; kDeferred: others' bodies hold all that may be reserved, so try again later;
   // kOutOfMemory: no space can be reclaimed, as with -M; kTooLarge: it never fits.
   virtual Status reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) = 0;
-  // Contiguous writable bytes of the body, `after` bytes behind the first `received` ones. These
-  // have come and do not change any more; a later call says at least as many. With `after` 0 at
-  // least one byte, and earlier windows end; otherwise the engine may have no place yet: empty.
+  // Contiguous writable bytes of the body, from `after` bytes after the first `received` ones on.
+  // These have come and do not change any more; a later call says at least as many. With `after` 0
+  // at least one byte, and earlier windows end; otherwise the engine may have no place yet: empty.
   // REQUIRES: received + after < body_size.
   virtual MutableBytes reservation_window(uint32_t id, uint32_t received, uint32_t after) = 0;
   // The place of the body's next `size` bytes in a device's memory, for a transport that writes

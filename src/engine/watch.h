@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the command `watch` shows, as the threads that serve requests tell it. The layers above the
-// engine implement the interface; see admin/watchers.h.
+// What the command `watch` shows, as the threads that serve requests report it. The layers above
+// the engine implement the interface; see admin/watchers.h.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ enum WatchKind : uint32_t {
   kWatchConnections = 1u << 4,
   kWatchCommands = 1u << 5,
 };
-// What is told of each request.
+// What is reported of each request.
 inline constexpr uint32_t kWatchRequests = kWatchFetchers | kWatchMutations | kWatchDeletions;
 
 using request::KeyState;

@@ -40,7 +40,7 @@ WC_HD inline PacketVerdict check_ipv6_options(const uint8_t* options, uint32_t s
   return PacketVerdict::kRequest;
 }
 
-// Continues where parse_ipv6() has returned kExtensions: moves packet.l4_offset behind the chain,
+// Continues where parse_ipv6() has returned kExtensions: moves packet.l4_offset past the chain,
 // and takes its bytes from `payload_size`. kRequest: UDP follows.
 WC_HD inline PacketVerdict skip_ipv6_extensions(Bytes frame, Packet& packet,
                                                 uint32_t& payload_size) {

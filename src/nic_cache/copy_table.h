@@ -125,7 +125,7 @@ class CopyTable {
   std::vector<std::vector<uint32_t>> free_slots_;  // of each class
   std::vector<uint32_t> retired_;
   std::vector<uint32_t> waiting_;  // retired before the grace period
-  std::vector<uint8_t> dropped_;   // room is there from the start: drop() allocates nothing
+  std::vector<uint8_t> dropped_;   // reserved at the start: drop() allocates nothing
   uint32_t hand_ = 0;              // the next page to be emptied
   uint32_t touched_at_ = 0;        // the next set of take_touched()
   CopyCounts counts_;

@@ -328,7 +328,7 @@ bool XdpNicCache::refill_changed() {
   return true;
 }
 
-// Tells the store which items were hit, so that it does not evict them as unused.
+// Reports to the store which items were hit, so that it does not evict them as unused.
 void XdpNicCache::note_touched() {
   std::vector<std::vector<uint8_t>> keys;
   table_->take_touched(std::max(memory_.set_count / kTouchedParts, 1u), &keys);

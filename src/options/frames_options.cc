@@ -106,7 +106,7 @@ std::string finish_ucx(OptionDraft& draft) {
     return bytes == 0 ? "" : "--ucx-client-memory needs --ucx.";
   }
   if (options.listen.ucx_slots != 0) {
-    // Reads of one side ask nobody who it is; and the store tells of changes to one owner of
+    // Reads of one side ask nobody who it is; and the store reports changes to one owner of
     // copies.
     const char* const other = options.server.authentication()                ? "-Y and -S"
                               : options.server.engine == EngineChoice::kCuda ? "--engine=cuda"

@@ -261,7 +261,7 @@ const Word kWords[] = {
        return store_u32(d.options.compat.worker_logbuf_kib, v, 1, 1 << 20);
      },
      "kilobytes from 1 to 1048576", "",
-     "kilobytes for the events of a thread that watchers have not\nbeen told of yet (default: 64)"},
+     "kilobytes for the events of a thread that watchers have not\nbeen sent yet (default: 64)"},
     {"watcher_logbuf_size", ValueRule::kRequired,
      [](OptionDraft& d, std::string_view v) {
        return store_u32(d.options.compat.watcher_logbuf_kib, v, 1, 1 << 20);

@@ -3,7 +3,7 @@
 
 namespace warpcache {
 
-// Tells the service manager that the server serves (NOTIFY_SOCKET, sd_notify(3)). Does nothing
+// Reports to the service manager that the server serves (NOTIFY_SOCKET, sd_notify(3)). Does nothing
 // where none asks for it. Once; it changes the environment.
 void notify_ready();
 

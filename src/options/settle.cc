@@ -79,7 +79,7 @@ std::string settle(OptionDraft& draft) {
     for (ListenAddress& address : options.listen.udp) address.tls = ListenTls::kNone;
     if (options.listen.tcp.empty() && options.listen.udp.empty() && options.frames.empty() &&
         !options.listen.ucx.has_value()) {
-      // As in memcached. A caller that waits for the file of ports finds it, without a line.
+      // As in memcached, which starts, too, and writes a file of ports without a port.
       options.notes.emplace_back(
           "-p 0 without -U, -s, --frames or --ucx: no client can reach this server");
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the results of requests do not tell and a watcher is told: what was at the key before.
+// What a watcher sees and the results of requests do not say: what was at the key before.
 #pragma once
 
 #include "request/expiry.h"

@@ -155,7 +155,7 @@ class Server {
   std::vector<int> udp_fds_;  // of the workers, for the log
   std::vector<BoundPort> ports_;
   bool inherited_ = false;                     // the sockets were open when the process started
-  std::unique_ptr<admin::Watchers> watchers_;  // the backend tells them of evictions
+  std::unique_ptr<admin::Watchers> watchers_;  // the backend reports evictions to them
   std::unique_ptr<nic_cache::StoreAccess> nic_cache_store_;
   std::unique_ptr<nic_cache::NicCache> nic_cache_;  // null: none; outlives the store
   std::unique_ptr<OneSided> one_sided_;             // likewise

@@ -147,8 +147,8 @@ void FrameWorker::finish(Burst& burst) {
   port_.take_back(burst.buffer);
 }
 
-// Sends the usual replies: each is one frame beside its request, and so short that whoever that is
-// from may have it. False: one is another, and none was sent.
+// Sends the usual replies: each is one frame beside its request, and short enough for any source
+// (--udp-amplification). False: one is not such a reply, and none was sent.
 bool FrameWorker::send_beside(const Burst& burst, uint32_t begin, uint32_t count) {
   if (burst.packets.frame_room == 0) return false;
   const io::RepliesBeside replies = {burst.buffer.number, burst.packets.results, begin, count,
@@ -172,8 +172,8 @@ void FrameWorker::send_replies(const Burst& burst) {
   replies_.clear();
 }
 
-// The usual reply: one frame, and so short that whoever the request is from may have it. False: it
-// is another one.
+// The usual reply: one frame, short enough for any source (--udp-amplification). False: it is
+// another one.
 bool FrameWorker::add_short_reply(const Burst& burst, uint32_t packet) {
   const net::PacketResult result = burst.packets.results[packet];
   const uint32_t room = burst.packets.frame_room;
@@ -230,8 +230,8 @@ void FrameWorker::add_reply(const Burst& burst, uint32_t packet) {
   }
 }
 
-// Whether the reply may be sent to whoever the request says it is from. Looks at the request only
-// if the reply could be too long for the shortest one.
+// Whether the reply may be sent. A source address may be forged, so a reply to it is limited by the
+// size of the request. Reads the request only if the reply is too long for the shortest one.
 bool FrameWorker::permits(Bytes request, const net::ReplyFrames& reply) const {
   uint64_t bytes = 0;  // a bound on the UDP payloads
   for (uint32_t i = 0; i < reply.count(); ++i) bytes += reply[i].size;

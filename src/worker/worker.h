@@ -37,10 +37,10 @@ struct WorkerConfig {
   // How long the body of a large value may wait for memory that others' unfinished bodies hold.
   // Longer than the transport takes to cancel those that make no progress.
   std::chrono::milliseconds body_wait{4000};
-  // Who is told of connections and commands, as long as that is wanted; it outlives the worker.
+  // Connections and commands are reported to it, as long as it wants that; it outlives the worker.
   // Null: nobody.
   engine::Watch* watch = nullptr;
-  // Who is told how long bursts take, likewise.
+  // The time that bursts take is reported to it, likewise.
   engine::Timing* timing = nullptr;
   // Time without input after which the engine is asked to release what it holds for the next batch.
   std::chrono::milliseconds idle_after{1000};

@@ -40,7 +40,7 @@ VERDICTS = tuple(
 
 
 def run_ip(*words: str) -> None:
-    done = subprocess.run(["ip", *words], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["ip", *words], capture_output=True, text=True, timeout=PATIENCE_S)
     if done.returncode != 0:
         pytest.skip(f"ip {' '.join(words)}: {done.stderr.strip()}")
 

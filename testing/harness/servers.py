@@ -98,7 +98,7 @@ class Server:
     def log(self) -> str:
         return self.log_path.read_text(errors="replace")
 
-    def connect(self, timeout_s: float = 60.0) -> socket.socket:
+    def connect(self, timeout_s: float = PATIENCE_S) -> socket.socket:
         """A new stream connection."""
         if self.socket_path is not None:
             sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -7,7 +7,7 @@ import subprocess
 from harness.exchange import ask
 from harness.patience import PATIENCE_S
 
-TOOL_TIMEOUT_S = 30
+TOOL_TIMEOUT_S = PATIENCE_S
 
 
 # What a client that pickles must give back as it was.

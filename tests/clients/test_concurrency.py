@@ -8,6 +8,7 @@ import threading
 from contextlib import closing
 
 from pymemcache.client.base import Client, PooledClient
+from harness.patience import PATIENCE_S
 
 from clients.support import tcp
 
@@ -21,7 +22,7 @@ CHURN_WRITES = 800
 
 
 def connect(address):
-    return closing(Client(address, timeout=60, no_delay=True, default_noreply=False))
+    return closing(Client(address, timeout=PATIENCE_S, no_delay=True, default_noreply=False))
 
 
 def in_processes(work, *arguments):
@@ -38,7 +39,7 @@ def in_processes(work, *arguments):
         gathered = [results.get(timeout=300) for _ in processes]
     finally:
         for process in processes:
-            process.join(20)
+            process.join(PATIENCE_S)
             if process.is_alive():
                 process.kill()
                 process.join()

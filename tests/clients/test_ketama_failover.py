@@ -11,13 +11,14 @@ import bmemcached
 import memcache
 import pylibmc
 import pytest
+from harness.patience import PATIENCE_S
 from pymemcache.client.hash import HashClient
 from pymemcache.exceptions import MemcacheError
 
 from clients.support import dialogue, spec, tcp
 
 KEYS = [f"key-{number}" for number in range(300)]
-SETTLE_TIMEOUT_S = 15.0
+SETTLE_TIMEOUT_S = PATIENCE_S
 
 
 def value_of(key):

@@ -345,7 +345,10 @@ def test_clients_ketama(cluster):
     running = cluster(8)
     servers = [f"127.0.0.1:{port}" for port in running.ports]
     done = subprocess.run(
-        [sys.executable, FOLDER / "ketama", *servers, "--without", servers[2]], capture_output=True, text=True, timeout=PATIENCE_S
+        [sys.executable, FOLDER / "ketama", *servers, "--without", servers[2], "--timeout-ms", str(round(PATIENCE_S * 1000))],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     moved = int(re.search(r"(\d+) keys have moved", done.stdout)[1])

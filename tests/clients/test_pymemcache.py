@@ -20,6 +20,7 @@ from pymemcache.exceptions import (
     MemcacheUnknownCommandError,
     MemcacheUnknownError,
 )
+from harness.patience import PATIENCE_S
 
 from clients.support import tcp
 
@@ -503,7 +504,7 @@ def test_slow_reader_gets_everything(server, plain):
     """The client sends many requests before it reads one byte of the replies."""
     plain.set("key", b"x" * 10_000)
     count = 400
-    with socket.create_connection(tcp(server), timeout=60) as sock:
+    with socket.create_connection(tcp(server), timeout=PATIENCE_S) as sock:
         sender = threading.Thread(target=sock.sendall, args=(b"get key\r\n" * count,))
         sender.start()
         time.sleep(0.3)
@@ -519,7 +520,7 @@ def test_slow_reader_gets_everything(server, plain):
 
 def test_errors_leave_the_connection_usable(server):
     """A client that meets an error closes; a raw one shows that the server needs no such help."""
-    with socket.create_connection(tcp(server), timeout=60) as sock:
+    with socket.create_connection(tcp(server), timeout=PATIENCE_S) as sock:
         lines = sock.makefile("rb")
         sock.sendall(
             b"bogus\r\nset key 0 0 notanumber\r\nget\r\nset key 0 0 2\r\nok\r\nget key\r\n"

@@ -7,13 +7,14 @@ import time
 import bmemcached
 import pytest
 from bmemcached.exceptions import MemcachedException
+from harness.patience import PATIENCE_S
 
 from clients.support import VALUES, spec
 
 
 @pytest.fixture
 def client(server):
-    made = bmemcached.Client((spec(server),), socket_timeout=60)
+    made = bmemcached.Client((spec(server),), socket_timeout=PATIENCE_S)
     yield made
     made.disconnect_all()
 
@@ -202,7 +203,7 @@ def test_stats(client, server):
 
 def test_several_servers(start_server):
     servers = tuple(spec(start_server()) for _ in range(3))
-    client = bmemcached.DistributedClient(servers, socket_timeout=60)
+    client = bmemcached.DistributedClient(servers, socket_timeout=PATIENCE_S)
     values = {f"key-{i}": f"value {i}" for i in range(300)}
     assert client.set_multi(values) == []
     assert client.get_multi(list(values)) == values
@@ -213,7 +214,7 @@ def test_several_servers(start_server):
 
 def test_replicating_client(start_server):
     servers = tuple(spec(start_server()) for _ in range(2))
-    client = bmemcached.ReplicatingClient(servers, socket_timeout=60)
+    client = bmemcached.ReplicatingClient(servers, socket_timeout=PATIENCE_S)
     assert client.set("key", "value")
     for one in servers:
         assert bmemcached.Client((one,)).get("key") == "value"
@@ -222,7 +223,7 @@ def test_replicating_client(start_server):
 
 def test_unix_socket(start_server):
     server = start_server(unix=True)
-    client = bmemcached.Client((server.socket_path,), socket_timeout=60)
+    client = bmemcached.Client((server.socket_path,), socket_timeout=PATIENCE_S)
     values = {f"key-{i}": f"value {i}" for i in range(100)}
     assert client.set_multi(values) == []
     assert client.get_multi(list(values)) == values

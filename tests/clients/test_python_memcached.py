@@ -6,13 +6,14 @@ import time
 
 import memcache
 import pytest
+from harness.patience import PATIENCE_S
 
 from clients.support import VALUES, spec
 
 
 @pytest.fixture
 def client(server):
-    made = memcache.Client([spec(server)], cache_cas=True, socket_timeout=60)
+    made = memcache.Client([spec(server)], cache_cas=True, socket_timeout=PATIENCE_S)
     yield made
     made.disconnect_all()
 

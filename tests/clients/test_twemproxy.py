@@ -25,12 +25,12 @@ pool:
   auto_eject_hosts: true
   server_failure_limit: 1
   server_retry_timeout: 60000
-  timeout: 1000
+  timeout: 300000
   server_connections: 1
   servers:
 {servers}
 """
-START_TIMEOUT_S = 10.0
+START_TIMEOUT_S = PATIENCE_S
 KEYS = [f"key-{number}" for number in range(300)]
 
 
@@ -67,7 +67,7 @@ class Proxy:
     def client(self):
         return closing(
             pymemcache.Client(
-                ("127.0.0.1", self.port), timeout=60, connect_timeout=60, default_noreply=False
+                ("127.0.0.1", self.port), timeout=PATIENCE_S, connect_timeout=PATIENCE_S, default_noreply=False
             )
         )
 

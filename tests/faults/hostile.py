@@ -10,13 +10,14 @@ import socket
 from harness.binary import HEADER, OPCODES
 from harness.channels import UDP_HEADER
 from harness.exchange import receive_all
+from harness.patience import PATIENCE_S
 
 from faults.support import packet, pattern
 
 
 def say_and_listen(server, request: bytes) -> bytes:
     """The complete reply to a client that sends this and shuts down its side. The server must close."""
-    with server.connect(60.0) as sock:
+    with server.connect(PATIENCE_S) as sock:
         try:
             sock.sendall(request)
             sock.shutdown(socket.SHUT_WR)

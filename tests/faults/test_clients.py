@@ -48,7 +48,7 @@ def keep_value(server) -> None:
 
 def check_large_values_work(server) -> None:
     """No memory that clients had reserved or pinned is lost: several are stored and read at once."""
-    with server.connect(60.0) as sock:
+    with server.connect(PATIENCE_S) as sock:
         for i in range(12):
             store(sock, b"large%d" % i, pattern(i, 1_000_000))
         for i in range(12):
@@ -59,7 +59,7 @@ def slow_reader(server) -> socket.socket:
     """A connection of which the client's kernel takes next to nothing that the client does not."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    sock.settimeout(60.0)
+    sock.settimeout(PATIENCE_S)
     sock.connect((server.host, server.port))
     return sock
 
@@ -129,7 +129,7 @@ def test_half_requests_held_then_completed(server, closing):
     held += [(big % i, b"STORED\r\n", 100_000 + 20_000 * i) for i in range(12)]
     socks = []
     for request, _, cut in held:
-        sock = server.connect(60.0)
+        sock = server.connect(PATIENCE_S)
         closing.append(sock)
         socks.append(sock)
         sock.sendall(request[:cut])
@@ -176,7 +176,7 @@ def test_bodies_that_have_just_begun_refuse_nobody(server, closing):
         sock = server.connect()
         closing.append(sock)
         sock.sendall(b"set hoard%d 0 0 1000000\r\n" % i + b"h" * (1 + 599 * i))
-    with bystander(server), server.connect(20.0) as sock:
+    with bystander(server), server.connect(PATIENCE_S) as sock:
         for i in range(20):
             store(sock, b"mine%d" % i, pattern(i, 500_000))
         assert int(stats(server)["segments_reserved"]) == 0
@@ -214,12 +214,12 @@ class Progress:
 def test_bodies_that_stand_still_give_way_to_others(server, closing):
     """Not only after stall_timeout: within seconds where others find no room. Who goes on sending,
     however slowly, is spared."""
-    slow = server.connect(20.0)
+    slow = server.connect(PATIENCE_S)
     closing.append(slow)
     slow.sendall(b"set slow 0 0 1000000\r\n" + b"s" * RESERVING)
     begun = {}
     for i in range(40):
-        sock = server.connect(20.0)
+        sock = server.connect(PATIENCE_S)
         closing.append(sock)
         # Of every other one only the line end is missing.
         begun[sock] = RESERVING if i % 2 else 1_000_000
@@ -227,7 +227,7 @@ def test_bodies_that_stand_still_give_way_to_others(server, closing):
     progress = Progress(slow, RESERVING, 900_000)
 
     def is_stored() -> bool:
-        with server.connect(20.0) as sock:
+        with server.connect(PATIENCE_S) as sock:
             return ask(sock, b"set mine 0 0 900000\r\n%s\r\n" % pattern(1, 900_000)) == b"STORED\r\n"
 
     with progress:
@@ -252,11 +252,11 @@ def test_readers_of_megabyte_values_that_do_not_read(server, closing):
     """They pin all that may be pinned. The others' values come all the same, and right."""
     keys = [b"mega%d" % i for i in range(30)]
     values = {key: pattern(i, 1_000_000) for i, key in enumerate(keys)}
-    with server.connect(60.0) as sock:
+    with server.connect(PATIENCE_S) as sock:
         for key, value in values.items():
             store(sock, key, value)
     pinned_max = (64 * MIB // 4) // 65536  # segments of 64 KB: a quarter of the memory
-    with bystander(server), server.connect(60.0) as fast:
+    with bystander(server), server.connect(PATIENCE_S) as fast:
         for i in range(60):
             sock = slow_reader(server)
             closing.append(sock)
@@ -289,14 +289,14 @@ def test_readers_of_many_values_that_do_not_read(start_server, closing):
     # On a Unix socket the kernel takes 200 KB a connection; the server copies 256 KB of the rest.
     server = start_server("-m", "64", "-t", "1", "-c", "1000", unix=True)
     count, rounds = 500, 3
-    with server.connect(60.0) as sock:
+    with server.connect(PATIENCE_S) as sock:
         for i in range(100):
             store(sock, b"v%d" % i, pattern(i, 4000))
     request = b"get" + b"".join(b" v%d" % i for i in range(100)) + b"\r\n"
     whole = b"".join(value_reply(b"v%d" % i, pattern(i, 4000)) for i in range(100)) + b"END\r\n"
     with bystander(server):
         for _ in range(count):
-            sock = server.connect(60.0)
+            sock = server.connect(PATIENCE_S)
             closing.append(sock)
             sock.sendall(request * rounds)
         assert eventually(lambda: int(stats(server)["connections_stalled"]) > 0)
@@ -317,7 +317,7 @@ def test_readers_of_many_values_that_do_not_read(start_server, closing):
 def test_memory_that_stalled_clients_hold_comes_back(start_server, closing, what):
     """By default after a minute, in which nothing is sent or read."""
     server = start_server("-m", "64", "-t", "2", "-o", "stall_timeout=1")
-    with server.connect(60.0) as sock:
+    with server.connect(PATIENCE_S) as sock:
         for i in range(30):
             store(sock, b"k%d" % i, pattern(i, 1_000_000))
     kind = "segments_reserved" if what == "half bodies" else "segments_pinned"
@@ -328,7 +328,7 @@ def test_memory_that_stalled_clients_hold_comes_back(start_server, closing, what
             sock.sendall(b"set hoard%d 0 0 1000000\r\n" % i + b"h" * RESERVING)
         else:
             sock.sendall(b"get k%d\r\n" % i * 30)
-    with server.connect(60.0) as idle:
+    with server.connect(PATIENCE_S) as idle:
         assert eventually(lambda: int(stats(server)[kind]) > 100), "nothing is held"
         assert eventually(lambda: int(stats(server)["connections_stall_timeouts"]) >= 10)
         assert eventually(lambda: int(stats(server)[kind]) == 0)
@@ -360,13 +360,13 @@ def test_multiget_of_large_values_whose_reader_stops(start_server, closing):
     """10,000 keys of 200 KB make 2 GB of reply: some of it is read, then nothing."""
     server = start_server("-m", "128", "-t", "2")
     values = [pattern(i, 200_000) for i in range(100)]
-    with server.connect(60.0) as sock:
+    with server.connect(PATIENCE_S) as sock:
         for i, value in enumerate(values):
             store(sock, b"k%d" % i, value)
     request = b"get" + b"".join(b" k%d" % (i % 100) for i in range(10_000)) + b"\r\n"
     with bystander(server):
         for _ in range(20):
-            sock = server.connect(60.0)
+            sock = server.connect(PATIENCE_S)
             closing.append(sock)
             sock.sendall(request)
         for sock in closing:
@@ -378,7 +378,7 @@ def test_multiget_of_large_values_whose_reader_stops(start_server, closing):
             reset(sock)
         closing.clear()
     assert eventually(lambda: connections(server) == 0)
-    with server.connect(60.0) as sock:
+    with server.connect(PATIENCE_S) as sock:
         for i, value in enumerate(values):
             assert fetch(sock, b"k%d" % i) == value, "its memory is still held"
     check_memory(server, allowed_mib(128, busy=30))
@@ -388,7 +388,7 @@ def test_multiget_of_10000_keys_read_whole(start_server):
     """The same with a reader that reads: every value comes, right and in its place."""
     server = start_server("-m", "128", "-t", "2")
     values = [pattern(i, 20_000) for i in range(1000)]
-    with server.connect(60.0) as sock:
+    with server.connect(PATIENCE_S) as sock:
         for i, value in enumerate(values):
             store(sock, b"k%d" % i, value)
         with bystander(server):
@@ -402,7 +402,7 @@ def test_multiget_of_10000_keys_read_whole(start_server):
 
 def test_multiget_larger_than_what_may_be_pinned(server):
     """A client that reads gets all values that are there, however many it asks for at once."""
-    with server.connect(60.0) as sock:
+    with server.connect(PATIENCE_S) as sock:
         for i in range(40):
             store(sock, b"m%d" % i, pattern(i, 1_000_000))
         present = [i for i in range(40) if fetch(sock, b"m%d" % i) is not None]
@@ -417,7 +417,7 @@ def test_pipeline_of_100000_commands(server):
     """One connection sends them without a pause; replies come in order, the others go on."""
     rounds = 20_000
     request = b"set p 0 0 4\r\nabcd\r\nincr n 1\r\nget p\r\nmg p s\r\ntouch p 0\r\n" * rounds
-    with server.connect(60.0) as sock, bystander(server):
+    with server.connect(PATIENCE_S) as sock, bystander(server):
         store(sock, b"n", b"0")
         reply = bytearray()
         sent = 0
@@ -442,7 +442,7 @@ def test_pipeline_of_100000_commands(server):
 
 def test_binary_pipeline_of_100000_commands(server):
     rounds = 25_000
-    with server.connect(60.0) as sock, bystander(server):
+    with server.connect(PATIENCE_S) as sock, bystander(server):
         quiet = packet("setq", b"q", b"v", bytes(8)) + packet("getq", b"none")
         request = (quiet * 2 + packet("noop", opaque=77)) * (rounds // 5 * 4 // 4)
         noops = request.count(packet("noop", opaque=77))

@@ -11,6 +11,7 @@ import time
 import pytest
 from harness.channels import UDP_HEADER
 from harness.exchange import ask
+from harness.patience import PATIENCE_S
 from harness.servers import start_server as start
 
 from faults.hostile import drain, say_and_listen
@@ -213,7 +214,7 @@ def refused_logins(server, token: str) -> float:
     until = time.monotonic() + LOGINS / LOGINS_A_SECOND
     before = cpu_seconds(server)
     for _ in range(LOGINS // LOGINS_A_CONNECTION):
-        with server.connect(60.0) as sock:
+        with server.connect(PATIENCE_S) as sock:
             sock.sendall(request * LOGINS_A_CONNECTION)
             replies = b""
             while data := sock.recv(1000):

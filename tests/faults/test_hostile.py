@@ -14,6 +14,7 @@ import pytest
 from harness.binary import MAGIC_REQUEST
 from harness.channels import UDP_HEADER, UDP_MAX_DATAGRAM
 from harness.exchange import ask, receive_all, receive_exactly
+from harness.patience import PATIENCE_S
 
 from faults.hostile import (
     QUITS,
@@ -43,7 +44,7 @@ from faults.support import (
 def test_key_sizes_in_every_protocol(server, size):
     key, good = b"k" * size, size <= 250
     big = pattern(1, 100_000)
-    with server.connect(60.0) as sock:
+    with server.connect(PATIENCE_S) as sock:
         for value in (b"v", big):
             reply = ask(
                 sock, b"set %s 0 0 %d\r\n%s\r\nmn\r\n" % (key, len(value), value), b"MN\r\n"
@@ -130,7 +131,7 @@ def test_length_that_lies(server, said):
     """Ten bytes come where `said` were announced, or the other way round. Nothing wrong is stored."""
     reply = say_and_listen(server, b"set lie 0 0 %d\r\n0123456789\r\n" % said)
     assert b"STORED" not in reply
-    with server.connect(60.0) as sock:
+    with server.connect(PATIENCE_S) as sock:
         assert ask(sock, b"get lie\r\n") == b"END\r\n"
         body = pattern(3, said + 10)
         sock.sendall(b"set lie 0 0 %d\r\n%s\r\n" % (said, body))
@@ -284,7 +285,7 @@ def test_cut_at_every_byte(server, name):
     expected = without_cas(name, whole)
     assert len(whole) > 100
     for cut in range(1, len(stream)):
-        sock = server.connect(60.0)
+        sock = server.connect(PATIENCE_S)
         sock.sendall(stream[:cut])
         time.sleep(0.002)  # so that the first piece is read before the second comes
         sock.sendall(stream[cut:])
@@ -303,7 +304,7 @@ def test_large_body_cut_anywhere(server, size):
     cuts = [1, head - 2, head - 1, head, head + 1, head + 60_000, head + 65_535, head + 65_536]
     cuts += [head + size - 1, head + size, head + size + 1, head + size + 2, len(stream) - 1]
     for cut in cuts:
-        with server.connect(60.0) as sock:
+        with server.connect(PATIENCE_S) as sock:
             sock.sendall(stream[:cut])
             time.sleep(0.002)
             sock.sendall(stream[cut:])
@@ -318,7 +319,7 @@ def test_pipelined_large_bodies_in_odd_pieces(server):
     stream = b"".join(
         b"set o%d 0 0 %d\r\n%s\r\n" % (i, n, pattern(i, n)) for i, n in enumerate(sizes)
     )
-    with server.connect(60.0) as sock:
+    with server.connect(PATIENCE_S) as sock:
         at = 0
         while at < len(stream):
             piece = chance.choice([1, 7, 1000, 40_000, 65_537, 300_000])
@@ -336,7 +337,7 @@ ENDLESS = [b"", b"set ", b"mg ", b"\0", b" ", b"stats ", b"get ", b"gat 0 ", b"g
 @pytest.mark.parametrize("start", ENDLESS, ids=lambda start: repr(start[:6]))
 def test_line_without_an_end(server, start):
     """The connection is closed, or what cannot be a key any more is swallowed, and refused when the line ends."""
-    with bystander(server), server.connect(60.0) as sock:
+    with bystander(server), server.connect(PATIENCE_S) as sock:
         said, closed = bytearray(), False
         try:
             sock.sendall(start)
@@ -359,11 +360,11 @@ def test_line_without_an_end(server, start):
 
 def test_store_is_not_disturbed(server):
     """A value stored before the hostile bytes is there after them."""
-    with server.connect(60.0) as sock:
+    with server.connect(PATIENCE_S) as sock:
         store(sock, b"treasure", pattern(5, 50_000))
     chance = random.Random(17)
     for _ in range(100):
         say_and_listen(server, chance.randbytes(chance.choice([1, 10, 100, 3000])))
-    with server.connect(60.0) as sock:
+    with server.connect(PATIENCE_S) as sock:
         expected = value_reply(b"treasure", pattern(5, 50_000)) + b"END\r\n"
         assert ask(sock, b"get treasure\r\n", b"END\r\n") == expected

@@ -85,7 +85,7 @@ def test_flood_past_the_connection_limit(start_server):
 def test_flood_that_waits_for_its_turn(start_server):
     """With no_maxconns_fast those above the limit wait, and are served as places become free."""
     server = start_server("-c", "20", "-t", "2", "-o", "no_maxconns_fast")
-    socks = [server.connect(60.0) for _ in range(80)]
+    socks = [server.connect(PATIENCE_S) for _ in range(80)]
     for sock in socks:
         sock.sendall(b"mn\r\n")
     try:
@@ -120,7 +120,7 @@ def test_silent_connections_fill_the_limit(start_server):
     # The server stands still meanwhile: none is closed before the last has come, however long that takes.
     os.kill(server.pid, signal.SIGSTOP)
     try:
-        silent = [server.connect(60.0) for _ in range(60)]
+        silent = [server.connect(PATIENCE_S) for _ in range(60)]
     finally:
         os.kill(server.pid, signal.SIGCONT)
     replies = [receive_all(sock) for sock in silent]
@@ -162,12 +162,12 @@ def test_descriptors_run_out_and_come_back(start_server):
             sock.close()
         served = 0
         for sock in waiting[:5]:
-            sock.settimeout(60)
+            sock.settimeout(PATIENCE_S)
             served += sock.recv(100) == b"MN\r\n"
         assert served == 5
         resource.prlimit(server.pid, resource.RLIMIT_NOFILE, limits)
         for sock in waiting[5:]:
-            sock.settimeout(60)
+            sock.settimeout(PATIENCE_S)
             assert sock.recv(100) == b"MN\r\n"
         for sock in socks:
             sock.close()
@@ -289,7 +289,7 @@ def test_memory_runs_out_while_running(start_server):
     """-M: errors in words, in step, for small and large; reading and deleting go on; room returns."""
     server = start_server("-m", "16", "-M", "-t", "2")
     out = b"SERVER_ERROR out of memory storing object\r\n"
-    with server.connect(60.0) as sock:
+    with server.connect(PATIENCE_S) as sock:
         kept = 0
         value = pattern(1, 8000)
         while True:
@@ -310,7 +310,7 @@ def test_memory_runs_out_while_running(start_server):
                 reply += sock.recv(1000)
             assert reply in (out + b"MN\r\n", b"HD\r\nMN\r\n"), (size, reply)
         # A hundred clients at once run into it.
-        others = [server.connect(60.0) for _ in range(100)]
+        others = [server.connect(PATIENCE_S) for _ in range(100)]
         for i, other in enumerate(others):
             other.sendall(b"set x%d 0 0 300000\r\n%s\r\n" % (i, pattern(i, 300_000)))
         for other in others:
@@ -340,7 +340,7 @@ def test_system_refuses_memory_while_running(start_server, closing, room_mib):
     if is_sanitized(server.target.path):
         pytest.skip("the sanitizers end a program that is refused memory")
     value = pattern(5, 100)
-    with server.connect(60.0) as sock:
+    with server.connect(PATIENCE_S) as sock:
         for first in range(0, 200_000, 1000):
             numbers = range(first, first + 1000)
             sock.sendall(b"".join(b"set m%d 0 0 100 noreply\r\n%s\r\n" % (i, value) for i in numbers))
@@ -388,7 +388,7 @@ def test_system_refuses_memory_while_running(start_server, closing, room_mib):
     assert eventually(lambda: connections(server) == 0)
     refused += refusals()
     assert refused, "memory did not run out: nothing is tested"
-    with server.connect(60.0) as sock:
+    with server.connect(PATIENCE_S) as sock:
         found = sum(fetch(sock, b"m%d" % i) == value for i in range(0, 200_000, 100))
     assert found == 2000
 
@@ -495,7 +495,7 @@ def test_port_that_is_taken(target):
 
 def test_large_store_refused_by_item_limit(server):
     """-I 1m: a body of gigabytes is swallowed or cut off, and costs no memory."""
-    with bystander(server), server.connect(60.0) as sock:
+    with bystander(server), server.connect(PATIENCE_S) as sock:
         sock.sendall(b"set huge 0 0 200000000\r\n")
         piece = bytes(MIB)
         try:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from harness.exchange import ask
+from harness.patience import PATIENCE_S
 
 from faults.support import bystander, eventually, fetch, stats, store
 
@@ -21,7 +22,7 @@ YEAR_S = 365 * 24 * 3600
 
 def test_paused_and_resumed(server):
     """Requests sent meanwhile are answered; what has expired meanwhile is gone, the rest is not."""
-    with server.connect(60.0) as sock, server.connect(60.0) as other:
+    with server.connect(PATIENCE_S) as sock, server.connect(PATIENCE_S) as other:
         store(sock, b"kept", b"kept")
         store(sock, b"later", b"later", exptime=60)
         store(sock, b"brief", b"brief", exptime=1)
@@ -30,7 +31,7 @@ def test_paused_and_resumed(server):
         try:
             sock.sendall(b"get brief\r\nget kept later\r\n")
             other.sendall(b"set big 0 0 300000\r\n" + bytes(300_000) + b"\r\n")
-            late = server.connect(60.0)
+            late = server.connect(PATIENCE_S)
             late.sendall(b"mn\r\n")
             with server.connect_udp() as udp:
                 for _ in range(50):
@@ -54,7 +55,7 @@ def test_paused_and_resumed(server):
 
 def test_paused_again_and_again(server):
     """Short pauses under load: nothing is lost, nothing is answered twice."""
-    with server.connect(60.0) as sock:
+    with server.connect(PATIENCE_S) as sock:
         store(sock, b"n", b"0")
         sent = 0
         for _ in range(20):
@@ -75,7 +76,7 @@ def test_paused_again_and_again(server):
 def test_idle_connections_survive_a_pause_with_their_requests(start_server):
     """idle_timeout counts silence: who spoke while the server stood still is answered first."""
     server = start_server("-o", "idle_timeout=2", "-t", "1")
-    with server.connect(60.0) as sock:
+    with server.connect(PATIENCE_S) as sock:
         assert ask(sock, b"mn\r\n") == b"MN\r\n"
         os.kill(server.pid, signal.SIGSTOP)
         try:
@@ -91,7 +92,7 @@ def test_dates_are_those_of_the_wall_clock(start_server, started_at):
     """What is stored until a date goes on that date, in whatever part of a second the server started."""
     time.sleep((started_at - time.time()) % 1)
     server = start_server()
-    with server.connect(60.0) as sock:
+    with server.connect(PATIENCE_S) as sock:
 
         def agrees() -> bool:
             time.sleep((0.4 - time.time()) % 1)
@@ -100,7 +101,7 @@ def test_dates_are_those_of_the_wall_clock(start_server, started_at):
             left = ask(sock, b"mg dated t\r\n")
             return time.time() < now + 0.8 and left == b"HD t100\r\n"
 
-        assert eventually(agrees, 60)  # a busy machine may need many attempts
+        assert eventually(agrees, PATIENCE_S)  # a busy machine may need many attempts
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +130,7 @@ def test_wall_clock_is_set(start_server, clock_shim, tmp_path, jump_s):
             "ASAN_OPTIONS": f"{sanitizer}:verify_asan_link_order=0",
         },
     )
-    with server.connect(60.0) as sock:
+    with server.connect(PATIENCE_S) as sock:
         store(sock, b"forever", b"1")
         store(sock, b"minute", b"1", exptime=60)
         store(sock, b"dated", b"1", exptime=int(time.time()) + 60)

@@ -189,7 +189,7 @@ def test_refusals():
     ):
         command = [require_target("warpcached").path, "-u", "root", "-p", "-1", "-l", "127.0.0.1", *options]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            out, error = process.communicate(timeout=60)
+            out, error = process.communicate(timeout=PATIENCE_S)
         assert process.returncode != 0 and text in error, (options, out, error)
         assert "Usage" not in out
         assert not runtime_folder(process.pid).exists()
@@ -234,7 +234,7 @@ LOADS = {
 def test_memory_shared_with_another_process(memif_server, tmp_path, load):
     """The server starts before its peer. Every value is verified by the generator, or a sample."""
     options = (*LOADS[load], "--seconds", "1", "-P", "8", "--keys", "5000", "--json", "-", "--timeout", "20")
-    done = subprocess.run(generator(memif_server, tmp_path, *options), capture_output=True, text=True, timeout=120)
+    done = subprocess.run(generator(memif_server, tmp_path, *options), capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(done.stdout)
     assert report["requests"] > 0 and report["wrong"] == report["refused"] == 0
@@ -254,7 +254,7 @@ def test_memory_shared_with_another_process(memif_server, tmp_path, load):
 def test_queues_of_shared_memory(memif_server, tmp_path):
     """Each of the generator's threads has a queue, on which its replies come."""
     options = ("-t", "3", "--seconds", "1", "--keys", "1000", "--json", "-", "--timeout", "20")
-    done = subprocess.run(generator(memif_server, tmp_path, *options), capture_output=True, text=True, timeout=120)
+    done = subprocess.run(generator(memif_server, tmp_path, *options), capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(done.stdout)
     assert report["requests"] > 0 and report["hit_ratio"] == 1
@@ -262,7 +262,7 @@ def test_queues_of_shared_memory(memif_server, tmp_path):
 
 def test_requests_that_fit_into_no_frame(memif_server, tmp_path):
     command = generator(memif_server, tmp_path, "--sizes", "fixed:20:3000", "--seconds", "1")
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 3 and "does not fit into a frame" in done.stderr, done.stdout + done.stderr
 
 
@@ -331,6 +331,6 @@ def test_peer_killed_while_it_connects(tmp_path, role):
         if other == "server":
             (tmp_path / "memif").unlink(missing_ok=True)
     command = generator(server, tmp_path, "-t", "2", "--seconds", "1", "--keys", "100", "--timeout", "20", role=other)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stdout + done.stderr
     assert server.stop() == 0, server.log()

@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 from harness.exchange import ask, ask_stats
 from harness.fixtures import require_dpdk, require_target
+from harness.patience import PATIENCE_S
 from harness.servers import start_server
 
 from .changed_frames import changed, known_frames
 
 FRAMES = 200_000 if "WARPCACHE_LONG_TESTS" in os.environ else 10_000
-TIME_S_MAX = 300
+TIME_S_MAX = PATIENCE_S
 FILE_HEAD = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 262144, 1)
 FRAME_HEAD = struct.Struct("<IIII")
 VERDICTS = ("requests", "not_for_us", "truncated", "bad_checksum", "fragments", "unsupported", "malformed")

@@ -14,6 +14,7 @@ import pytest
 from harness.exchange import ask
 from harness.fixtures import require_dpdk, require_target
 from harness.frame_servers import MemifServer, require_frames_relay
+from harness.patience import PATIENCE_S
 from packets import frames as made
 
 GPU = ("--engine=cuda", "--on-gpu-error=exit", "-m", "64")
@@ -23,7 +24,7 @@ DEVICE = "--frames=dpdk:net_null0"
 def refusal(*options: str, **environment: str) -> str:
     target = require_target("warpcached")
     command = [target.path, "-u", "root", "-p", "-1", "-l", "127.0.0.1", *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, **environment})
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, env={**os.environ, **environment})
     assert done.returncode != 0
     return done.stdout + done.stderr
 

@@ -17,6 +17,7 @@ from harness.exchange import ask
 from harness.fixtures import require_dpdk, require_target
 from harness.frame_servers import RING_MEGABYTES
 from harness.huge_pages import huge_pages
+from harness.patience import PATIENCE_S
 from harness.programs import find_load_generator
 from harness.servers import Server, start_server
 
@@ -64,7 +65,7 @@ def generator(server: Server, *options: str) -> list[str]:
 
 def loaded(server: Server, *options: str) -> dict:
     command = generator(server, *options, "--seconds", "1", "--json", "-", "--timeout", "20")
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(done.stdout)
     assert report["requests"] > 0 and report["wrong"] == report["refused"] == 0
@@ -140,7 +141,7 @@ def test_server_killed_and_restarted(pages):
             with server.connect() as sock:
                 frames_stats(sock, "frames_requests", 1000)
             server.process.kill()
-            _, errors = peer.communicate(timeout=60)
+            _, errors = peer.communicate(timeout=PATIENCE_S)
         assert peer.returncode == 3 and "the frames have ended" in errors
         server.stop()
         assert left_behind(pages) != []
@@ -151,7 +152,7 @@ def test_server_killed_and_restarted(pages):
 
 
 def refused(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode != 0 and "Usage" not in done.stdout, done.stdout + done.stderr
     return done.stderr
 

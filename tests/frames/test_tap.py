@@ -167,7 +167,7 @@ def test_refusals():
             [target.path, "-u", "root", "-p", "-1", "-l", "127.0.0.1", option],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_S,
         )
         assert done.returncode != 0
         assert text in done.stdout + done.stderr

@@ -24,7 +24,7 @@ def memory_mib(what: str) -> list[int]:
 
 
 def ask(server: Server, request: bytes, end: bytes) -> bytes:
-    with server.connect(30.0) as sock:
+    with server.connect() as sock:
         return exchange.ask(sock, request, end)
 
 
@@ -75,7 +75,7 @@ def value_of(key: int) -> bytes:
 def exchange_large(server: Server, keys: range, *, store: bool) -> int:
     """Stores a value under each key, or reads them: how many were stored or found, whole."""
     done = 0
-    with server.connect(60.0) as sock, sock.makefile("rb") as replies:
+    with server.connect() as sock, sock.makefile("rb") as replies:
         for key in keys:
             if store:
                 sock.sendall(b"set %d 0 0 %d\r\n" % (key, VALUE_BYTES) + value_of(key) + b"\r\n")

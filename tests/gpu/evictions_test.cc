@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An observer of a GPU's store is told of each eviction while it wants to be, and of how many it
-// was not told of (store/cuda/eviction_watch.h).
+// Each eviction of a GPU's store is reported to an observer while it wants that, and the number of
+// those that were not reported (store/cuda/eviction_watch.h).
 #include <gtest/gtest.h>
 
 #include <atomic>

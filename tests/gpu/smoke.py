@@ -59,13 +59,13 @@ def main() -> int:
     server = subprocess.Popen([*sys.argv[1:], "-l", "127.0.0.1", "-p", str(port), "-m", "256", "-t", "2", "-A"])
     status = 1
     try:
-        for _ in range(600):
+        for _ in range(3000):
             try:
                 sock = socket.create_connection(("127.0.0.1", port), 1)
                 break
             except OSError:
                 time.sleep(0.1)
-        sock.settimeout(60)
+        sock.settimeout(300)
         for request, expected in DIALOGUE:
             began = time.monotonic()
             sock.sendall(request)

@@ -33,7 +33,7 @@ THREADS = 2
 
 
 def fill(server, items: int = ITEMS) -> None:
-    with server.connect(60.0) as sock:
+    with server.connect(PATIENCE_S) as sock:
         for start in range(0, items, 1000):
             sets = (
                 b"set key:%06d 0 0 10 noreply\r\n0123456789\r\n" % i

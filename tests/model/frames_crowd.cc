@@ -103,7 +103,7 @@ class FramesCrowd::Link {
     client_->send(frames);
     sent_ += frames.size();
     std::string wrong = receive(exchanges);
-    // Nothing tells of a request without a reply but the server's counter.
+    // A request without a reply shows only in the server's counter.
     if (wrong.empty() && silence) wrong = wait_until_counted();
     if (wrong.empty() && silence) wrong = receive_surplus(exchanges);
     ++request_id_;

@@ -289,7 +289,7 @@ Effect delayed_flush(const Parting& parting) {
   return parting.before.last_second_of_delay(parting.now) ? Effect::kEndsScript : Effect::kNone;
 }
 
-// 1.6.18 tells of a number that it makes, quiet or not.
+// 1.6.18 reports a number that it makes, quiet or not.
 Effect quiet_count(const Parting& parting) {
   const bool met = any_sent(parting, [](const std::string& bytes) {
     return bytes.starts_with("ma ") && bytes.find(" q") != std::string::npos &&

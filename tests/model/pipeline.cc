@@ -18,7 +18,7 @@ constexpr uint32_t kPinWaitMsMax = 60'000;  // the model knows no value that has
 worker::WorkerConfig worker_config(const PipelineConfig& config) {
   worker::WorkerConfig worker;
   worker.item_size_max = config.item_size_max;
-  worker.body_wait = {};  // in a single thread nobody makes room meanwhile
+  worker.body_wait = {};  // in a single thread nobody frees memory meanwhile
   if (config.cuts % 3 == 1) worker.requests_per_stream_max = 3;
   return worker;
 }

@@ -81,7 +81,7 @@ def test_a_server_that_ends_detaches(link):
 
 
 def shown(interface: str) -> str:
-    return subprocess.run(["ip", "link", "show", interface], capture_output=True, text=True, timeout=60).stdout
+    return subprocess.run(["ip", "link", "show", interface], capture_output=True, text=True, timeout=PATIENCE_S).stdout
 
 
 @in_own_network
@@ -181,7 +181,7 @@ def test_refusals():
             [target.path, "-u", "root", "-p", "-1", "-l", "127.0.0.1", *options],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_S,
         )
         assert done.returncode != 0
         assert any(part in done.stdout + done.stderr for part in text.split("|")), done.stderr

@@ -20,6 +20,8 @@ KEYS = 8
 READS = 300_000 if "WARPCACHE_LONG_TESTS" in os.environ else 2500  # of a reader
 READERS = 3
 DELETE_EVERY = 10  # versions; such a version is a deletion
+PAUSE_S_MIN = 0.002  # of the writer, so that there is time for copies
+PAUSE_GROWTH = 1.01  # of each pause until the race is there: a slow server's copies live long enough, too
 
 
 class Register:
@@ -86,10 +88,11 @@ def test_no_reader_sees_an_older_version(link, mode, policy):
 
         def write() -> None:
             with server.server.connect() as sock, server.udp() as udp:
-                dice = random.Random(1)
+                dice, pause_s = random.Random(1), PAUSE_S_MIN
                 while not done.is_set():
                     dice.choice(registers).write(sock, udp if dice.random() < 0.5 else None)
-                    time.sleep(0.002)  # so that there is time for copies
+                    done.wait(pause_s)
+                    pause_s = PAUSE_S_MIN if raced.is_set() else pause_s * PAUSE_GROWTH
 
         def read(seed: int) -> None:
             dice, number = random.Random(seed), 0

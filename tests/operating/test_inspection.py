@@ -7,6 +7,7 @@ import pytest
 from faults.conftest import start_server, target  # noqa: F401
 from faults.support import eventually, fetch, store
 from harness.exchange import ask, ask_stats
+from harness.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -62,7 +63,7 @@ def test_hot_keys_are_found(server):
 
 def test_hot_keys_of_datagrams(server):
     with server.connect() as sock, server.connect_udp() as udp:
-        udp.settimeout(10)
+        udp.settimeout(PATIENCE_S)
         assert ask(sock, b"stats hotkeys on\r\n") == b"OK\r\n"
 
         def found() -> bool:

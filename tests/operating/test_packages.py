@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from harness.fixtures import require_target
 from harness.once import made_once
+from harness.patience import PATIENCE_S
 from harness.servers import REPO_ROOT
 
 BUILD_TIMEOUT_S = 600
@@ -305,7 +306,7 @@ def test_what_a_container_file_names_is_there(name):
     assert made == ("warpcached-cuda" if "--cuda" in build else "warpcached")
     program = os.environ.get("SIMT_WARPCACHED", require_target("warpcached").path)
     options = json.loads(re.search(r"^CMD (.*)$", text, re.MULTILINE)[1])
-    refused = subprocess.run([program, *options, "--no-such-option"], capture_output=True, text=True, timeout=60)
+    refused = subprocess.run([program, *options, "--no-such-option"], capture_output=True, text=True, timeout=PATIENCE_S)
     assert refused.returncode == 64 and "--no-such-option" in refused.stderr
 
 

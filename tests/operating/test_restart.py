@@ -14,6 +14,7 @@ import pytest
 from faults.conftest import target  # noqa: F401
 from faults.support import eventually, stats
 from harness.exchange import ask, receive_until
+from harness.patience import PATIENCE_S
 from harness.servers import Server
 from harness.servers import start_server as start
 
@@ -227,7 +228,7 @@ def refused(target, *options: str) -> str:  # noqa: F811
         [target.path, "-u", "root", "-p", "-1", "-l", "127.0.0.1", *options],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == EXIT_REFUSED, done.stderr

@@ -18,6 +18,7 @@ from faults.conftest import target  # noqa: F401
 from faults.support import eventually
 from harness.binary import HEADER
 from harness.exchange import receive_exactly
+from harness.patience import PATIENCE_S
 from harness.servers import Server, ServerError, start_server
 
 LIST, AUTH, STEP, GET, STAT = 0x20, 0x21, 0x22, 0x00, 0x10
@@ -91,12 +92,12 @@ WITH_FILE = {
 def test_a_client_library_logs_in(start):
     server = start(**WITH_FILE)
     address = f"127.0.0.1:{server.port}"
-    client = bmemcached.Client((address,), "alice", "secret", socket_timeout=60)
+    client = bmemcached.Client((address,), "alice", "secret", socket_timeout=PATIENCE_S)
     assert client.set("key", "value")
     assert client.get("key") == "value"
     assert client.set_multi({f"k{i}": i for i in range(100)}) == []
     client.disconnect_all()
-    wrong = bmemcached.Client((address,), "alice", "wrong", socket_timeout=60)
+    wrong = bmemcached.Client((address,), "alice", "wrong", socket_timeout=PATIENCE_S)
     with pytest.raises(bmemcached.exceptions.MemcachedException):
         wrong.get("key")
     wrong.disconnect_all()
@@ -182,7 +183,7 @@ def sasldb(tmp_path) -> dict[str, str]:
     )
     command = [program, "-a", "memcached", "-u", "test.realm", "-c", "-p", "testuser"]
     environment = {**os.environ, "SASL_CONF_PATH": str(tmp_path)}
-    subprocess.run(command, input=b"testpass", env=environment, check=True, timeout=60)
+    subprocess.run(command, input=b"testpass", env=environment, check=True, timeout=PATIENCE_S)
     assert Path(tmp_path, "sasldb").exists()
     return {"SASL_CONF_PATH": str(tmp_path)}
 

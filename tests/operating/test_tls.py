@@ -32,7 +32,7 @@ def server_name(sock: ssl.SSLSocket) -> str:
 def test_text_clients(tls, version):
     server = tls.start()
     context = tls.certificates.client(version=version)
-    with closing(Client(("localhost", server.port), tls_context=context, timeout=60)) as client:
+    with closing(Client(("localhost", server.port), tls_context=context, timeout=PATIENCE_S)) as client:
         assert client.set("key", "value", noreply=False)
         assert client.get("key") == b"value"
         many = {f"key{i}": os.urandom(i) for i in range(200)}
@@ -47,7 +47,7 @@ def test_text_clients(tls, version):
 def test_binary_clients(tls):
     server = tls.start()
     context = tls.certificates.client()
-    client = bmemcached.Client((f"localhost:{server.port}",), tls_context=context, socket_timeout=60)
+    client = bmemcached.Client((f"localhost:{server.port}",), tls_context=context, socket_timeout=PATIENCE_S)
     assert client.set("key", "value") is True
     assert client.get("key") == "value"
     many = {f"key{i}": "x" * i for i in range(500)}

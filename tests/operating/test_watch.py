@@ -13,6 +13,7 @@ from faults.conftest import closing, start_server, target  # noqa: F401
 from faults.support import eventually, stats
 from harness.binary import HEADER
 from harness.exchange import ask, receive_all, receive_until
+from harness.patience import PATIENCE_S
 from harness.servers import start_server as start
 from operating.watching import START, Watcher, descriptor, flood
 
@@ -113,7 +114,7 @@ def test_the_binary_protocol_and_udp(watch, client, server):
     receive_until(client, b"Not found")
     assert watcher.event().startswith("type=item_get key=foo status=not_found clsid=0 cfd=")
     with server.connect_udp() as udp:
-        udp.settimeout(60)
+        udp.settimeout(PATIENCE_S)
         udp.send(b"\0\1\0\0\0\1\0\0get over_udp\r\n")
         assert udp.recv(2048).endswith(b"END\r\n")
         assert watcher.event().startswith("type=item_get key=over_udp status=not_found")
@@ -312,7 +313,7 @@ def test_one_that_does_not_read_is_told_what_it_missed(start_server, closing):  
         flood(client)
         return int(stats(server)["log_watcher_skipped"])
 
-    assert eventually(lambda: skipped() > 0, 120)
+    assert eventually(lambda: skipped() > 0, PATIENCE_S)
     # Nobody was closed: the two, and the one that asks.
     assert eventually(lambda: stats(server)["curr_connections"] == "3")
     # As it reads, there is space for lines again: the first one says how many are missing.
@@ -346,7 +347,7 @@ def test_stall_timeout_spares_watchers(start_server, closing):  # noqa: F811
         flood(client)
         return int(stats(server)["log_watcher_skipped"]) > 0
 
-    assert eventually(stands_still, 120)
+    assert eventually(stands_still, PATIENCE_S)
     with contextlib.suppress(AssertionError):
         eventually(lambda: stats(server)["connections_stall_timeouts"] != "0", 4)
     assert stats(server)["connections_stall_timeouts"] == "0"

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from harness.patience import PATIENCE_S
 from harness.programs import REPO_ROOT, find_program
 
 pytest.importorskip("libcachesim")
@@ -18,6 +19,6 @@ def test_policies_agree(stream):
     if program is None:
         pytest.skip("hash-sim is not built")
     command = [sys.executable, str(REPO_ROOT / "sim" / "hitrate" / "crosscheck"), "--program", str(program)]
-    result = subprocess.run([*command, "--keys", "10000", "--only", stream], capture_output=True, text=True, timeout=120)
+    result = subprocess.run([*command, "--keys", "10000", "--only", stream], capture_output=True, text=True, timeout=PATIENCE_S)
     assert result.returncode == 0, result.stdout
     assert "all agree" in result.stdout and result.stdout.count("s3fifo") == 6

@@ -9,10 +9,9 @@ from collections import Counter
 from soak.channel import Wrong
 from soak.owner import Owner
 from soak.rivals import Rivals
-from soak.shared import CONTEXT, Situation
+from soak.shared import CONTEXT, PATIENCE_S, Situation
 
 OWNERS = 2  # in a process
-START_TIME_S_MAX = 60.0
 
 
 def work(where: Situation, number: int, control) -> None:
@@ -52,7 +51,7 @@ class ClientProcess:
         theirs.close()
 
     def wait_ready(self) -> None:
-        assert self.control.poll(START_TIME_S_MAX), "an honest client does not start"
+        assert self.control.poll(PATIENCE_S), "an honest client does not start"
         first = self.control.recv()
         assert first == "ready", first
 

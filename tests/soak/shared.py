@@ -7,9 +7,10 @@ import multiprocessing
 import time
 from dataclasses import dataclass
 
-# The longest wait of well-behaved clients for an answer, on a machine that may be busy. That a
-# server answers in time is measured by who watches it (watch.py).
-PATIENCE_S = 60.0
+from harness.patience import PATIENCE_S  # noqa: F401
+
+# PATIENCE_S is the longest wait of well-behaved clients for an answer. That a server answers in
+# time is measured by watch.py.
 CONTEXT = multiprocessing.get_context("spawn")
 
 

@@ -85,7 +85,7 @@ def test_an_owner_misses_what_is_deleted(keeping):
     assert "is lost" in said, said
 
 
-def test_an_owner_misses_what_a_flush_took_that_nobody_told_of(keeping):
+def test_an_owner_misses_what_a_flush_took_that_nobody_reported_to(keeping):
     where, sock = keeping
     assert "is lost" in step_until_wrong(Owner(where, 0), lambda: ask(sock, b"flush_all\r\n"))
 

@@ -55,7 +55,7 @@ struct Effort {
   uint64_t seed = 1;
   // On a GPU evictions are not seen, so the eviction of a checked key is a failure of the run,
   // unless there is a front and the keeper does maintenance: then an item may have been evicted at
-  // any time of a round, some times. No allocations can be made to fail.
+  // any time of a round, more than once. No allocations can be made to fail.
   engine::RigKind engine = engine::RigKind::kCpu;
   uint32_t gpu_blocks = engine::RigConfig{}.gpu_blocks;  // of each engine
   // Reads go to it too; null: none. One that writes is for the CPU engine.

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+from harness.patience import PATIENCE_S
 from source_tree import REPO_ROOT
 
 FIGURES = REPO_ROOT / "sim" / "hitrate" / "figures"
@@ -44,7 +45,7 @@ def test_filled_ways_is_the_expectation(hit_rates):
 
 def check(output, *names: str) -> subprocess.CompletedProcess:
     command = [sys.executable, str(FIGURES), "--check-only", "--output", str(output), "--only", *names]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 def test_the_check_looks_at_what_was_chosen(tmp_path):

@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 
 import pytest
+from harness.patience import PATIENCE_S
 from source_tree import REPO_ROOT, all_files, read
 
 # A test without the first is skipped, and says so; only benchmarks run the second.
@@ -45,3 +49,23 @@ def test_lists_are_read():
 @pytest.mark.parametrize("name", sorted(set(asked_for()) - MAY_BE_MISSING))
 def test_is_built(name):
     assert name in built_by_test(), f"{asked_for()[name]} runs {name}, which no target of ./test builds"
+
+
+def programs_with_our_modules() -> list[str]:
+    """Programs in Python that find testing/harness by themselves: pytest's path is not theirs."""
+    found = [path for path in all_files() if path.suffix == "" and os.access(path, os.X_OK)]
+    texts = {path.relative_to(REPO_ROOT).as_posix(): read(path) for path in found}
+    return [name for name, text in texts.items() if text.startswith("#!/usr/bin/env python3") and re.search(r"^from harness", text, re.MULTILINE)]
+
+
+def test_programs_are_found():
+    assert {"tests/soak/run", "bench/compare/run"} <= set(programs_with_our_modules())
+
+
+@pytest.mark.parametrize("name", programs_with_our_modules())
+def test_finds_its_modules(name):
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, REPO_ROOT / name, "--help"], capture_output=True, text=True, timeout=PATIENCE_S, env=environment, check=False
+    )
+    assert done.returncode == 0 and "usage" in done.stdout.lower(), done.stderr

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from harness.patience import PATIENCE_S
 from source_tree import REPO_ROOT
 
 NEEDED = ("bench", "docs", "sim", "README.md")
@@ -16,7 +17,7 @@ NEEDED = ("bench", "docs", "sim", "README.md")
 
 def check(root: Path) -> subprocess.CompletedProcess:
     command = [sys.executable, "-S", str(root / "bench" / "report"), "--check"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 @pytest.fixture(scope="module")

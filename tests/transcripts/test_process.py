@@ -129,7 +129,7 @@ def wait_until(condition, what: str, seconds: float = PATIENCE_S) -> None:
 
 def answers(family: int, address) -> bool:
     with socket.socket(family) as sock:
-        sock.settimeout(60)
+        sock.settimeout(PATIENCE_S)
         try:
             sock.connect(address)
             return ask(sock, b"get a") == b"END\r\n"
@@ -246,7 +246,7 @@ def test_an_address_without_administration(start, target):
     for host, expected in (("127.0.0.2", b"OK\r\n"), ("127.0.0.3", refusal)):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
             sock.connect((host, closed))
-            sock.settimeout(60)
+            sock.settimeout(PATIENCE_S)
             sock.send(b"\0\1\0\0\0\1\0\0flush_all\r\n")
             assert sock.recv(2000)[8:] == expected
 

@@ -73,7 +73,7 @@ def wait_until(condition, process: Process) -> None:
 
 def answers(address, family: int = socket.AF_INET) -> bool:
     with socket.socket(family) as sock:
-        sock.settimeout(60)
+        sock.settimeout(PATIENCE_S)
         try:
             sock.connect(address)
             sock.sendall(b"mn\r\n")
@@ -283,7 +283,7 @@ def test_a_password_file_that_is_a_fifo_stops_nothing(begin, tmp_path):
     ],
 )
 def test_without_a_gpu_the_start_says_what_to_do(begin, driver, sentence):
-    """In a build for the simulated GPU, whose driver and number of cards the environment tells."""
+    """In a build for the simulated GPU, whose driver and number of GPUs the environment says."""
     env = {**os.environ, "SIMT_DRIVER": driver, "SIMT_GPU": "0"}
     process = begin("--engine=cuda", "-p", str(shared_port()), "-l", "127.0.0.1", env=env)
     assert process.status() == EXIT_REFUSED

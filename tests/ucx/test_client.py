@@ -213,7 +213,7 @@ def test_the_examples(server, name):
             [program, "127.0.0.1", str(server.sockets.port), str(ucx_port)],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_S,
             env={**os.environ, **environment(server.transports)},
         )
         assert result.stdout == EXAMPLES[name].format(way), result.stderr

@@ -271,12 +271,12 @@ def test_noadmin_and_bad_addresses(server):
     with UcxServer(transports=server.transports) as own:
         program = own.sockets.target.path
         for value in ("", "127.0.0.1", "127.0.0.1:0", "127.0.0.1:70000"):
-            result = subprocess.run([program, f"--ucx={value}"], capture_output=True, text=True, timeout=60)
+            result = subprocess.run([program, f"--ucx={value}"], capture_output=True, text=True, timeout=PATIENCE_S)
             assert result.returncode == 64 and "--ucx does not accept" in result.stderr
         for value, why in (
             (f"127.0.0.1:{own.ucx_port}", "the address is in use"),
             ("no.such.host.invalid:11212", "no.such.host.invalid"),
         ):
             command = [program, "-u", "root", "-s", str(own.sockets.log_path) + ".sock", f"--ucx={value}"]
-            result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
             assert result.returncode == 71 and why in result.stderr, result.stderr

@@ -209,10 +209,10 @@ def test_readers_beside_writers_see_whole_values_in_order(server, connect):
 
 def test_the_option_and_others(server):
     program = server.sockets.target.path
-    result = subprocess.run([program, OPTION], capture_output=True, text=True, timeout=60)
+    result = subprocess.run([program, OPTION], capture_output=True, text=True, timeout=PATIENCE_S)
     assert result.returncode == 64 and "--ucx-one-sided needs --ucx" in result.stderr
     command = [program, "--ucx=127.0.0.1:1", OPTION, "-Y", "/dev/null"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert result.returncode == 64 and "cannot be had with -Y and -S" in result.stderr
 
 

@@ -10,10 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from harness.patience import PATIENCE_S
 from harness.servers import free_port, is_sanitized
 from harness.ucx import UcxServer, environment, find_ucx_program
 
-TIME_S_MAX = 120
+TIME_S_MAX = PATIENCE_S
 PYLIBMC = """
 import pylibmc, sys
 client = pylibmc.Client(["127.0.0.1:" + sys.argv[1]], binary=sys.argv[2] == "binary", behaviors={"tcp_nodelay": True})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two streams of frames into one, frame by frame, in turns where both have one. What is offered
+// Two streams of frames into one, frame by frame, alternately where both have one. What is offered
 // stays offered.
 module frame_mux #(
     parameter int W = 68

@@ -2,8 +2,8 @@
 //
 // Counters of events, and what a host may set. Reading takes one cycle.
 //
-// The counters are in distributed memory, and one of them in turn takes up what has been counted
-// beside it since its last turn.
+// The counters are in distributed memory. One after the other takes up what has been counted
+// beside it since the last time.
 //
 //   address  read                          write
 //   0        seconds                       seconds

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proved: operations leave in order, each with its own row, tag and data; for any row and way, what
-// an operation on the row is told of the way is what the last update wrote there (after reset:
+// an operation on the row learns of the way is what the last update wrote there (after reset:
 // nothing); a way that is called found has the tag; it is read unless the operation is blind, once;
 // and no row gets the same tag twice, if who has been told a way writes its own tag there.
   logic f_started = 1'b0;
@@ -71,7 +71,7 @@
       assert (f_cleared == (clear_row > {1'b0, f_row}));
       if (f_cleared) assert (f_mem == f_entry && f_mem_other == f_entry_other);
       if (s1_valid || s2_valid || f_writer) assert (ready);
-      // What is told of the way.
+      // What it learns of the way.
       if (s1_valid && s1_row == f_row) assert (f_read == f_entry && f_read_other == f_entry_other);
       if (s2_valid && s2_row == f_row) begin
         assert (is_free[f_way] == !f_entry[ENTRY-1] && item_of[f_way] == f_entry[8:0]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The bytes of a datagram, read in one of two ways: a line's words, cut at blanks and the line's end, each in a register before
-// its reader sees it; or so many bytes as a reader says.
+// its reader sees it; or the number of bytes that a reader says.
 //
 // Beats stay as they are; what has been taken of the first one is a mask, and `view` shows the 8 bytes
 // that follow. A word ends at the first delimiter that the mask leaves, so the next mask is known from the marks of
@@ -102,7 +102,7 @@ module line_window
   // (After the datagram's end nothing is read that matters.)
   assign ready = v0 && !drained && rem[7] && (q0.last || v1);
   assign none_left = drained || (v0 && q0.last && exhausted);
-  logic [3:0] off;             // so many bytes of the first beat
+  logic [3:0] off;             // bytes of the first beat
   always_comb begin
     off[3] = !rem[7];
     off[2] = rem[7] && !rem[3];

@@ -36,7 +36,7 @@ module item_reader #(
   logic [7:0] offset;  // in words
   logic [7:0] rest;
   logic [3:0] words;   // of the burst
-  logic [TAG_LOG:0] issued, drained;  // tags are used in turn
+  logic [TAG_LOG:0] issued, drained;  // tags are used round robin
   logic room;
   assign rest = req_words - offset;
   assign words = rest > 8'd8 ? 4'd8 : rest[3:0];

@@ -25,8 +25,8 @@ __device__ inline void post(QueueState& queue, uint64_t* word, uint32_t number, 
   atomicAdd(&queue.completed, 1u);
 }
 
-// Posts what has ended, in the order of the positions. Who does not get the lock leaves it to the
-// one who has it, and who looks again after giving it back.
+// Posts what has ended, in the order of the positions. A thread that does not get the lock leaves
+// that to its holder, which looks again after it has released the lock.
 __device__ inline void post_in_order(const View& view, uint32_t event, uint32_t flags) {
   QueueState& queue = view.state->queues[event];
   uint64_t* const completions = queue.facts.completions;
@@ -54,7 +54,7 @@ __device__ inline void post_in_order(const View& view, uint32_t event, uint32_t 
 }  // namespace finish_detail
 
 // The end of one of an event's tasks, which has run `blocks` blocks. REQUIRES: all threads of the
-// block have done their part, and a barrier is behind them.
+// block have done their part and have passed a barrier after it.
 __device__ inline void end_task(const View& view, const Ended& ended, uint32_t blocks,
                                 uint32_t tasks, uint32_t code) {
   QueueState& queue = view.state->queues[ended.event];

@@ -31,12 +31,12 @@ struct SchedulerShared {
   uint64_t unannounced_ns[kEventsMax];  // 0: nothing waits
   uint32_t loaded;                      // 1: the table was read
   // Between the manager and the servers.
-  uint32_t orders;                       // counts changes of the following
-  uint32_t stop;                         // 1: all warps end
-  uint32_t open;                         // events, a bit each
-  uint32_t applied;                      // changes of the table that are in `facts`
-  uint32_t wanted;                       // changes that servers have to let go for
-  uint32_t let_go[kThreadsMax / kWarp];  // of each server: the last such change
+  uint32_t orders;   // counts changes of the following
+  uint32_t stop;     // 1: all warps end
+  uint32_t open;     // events, a bit each
+  uint32_t applied;  // changes of the table that are in `facts`
+  uint32_t wanted;   // the change of the table for which servers must stop reading it
+  uint32_t let_go[kThreadsMax / kWarp];  // of each server: the last change for which it has stopped
 };
 
 template <typename Dispatch>

@@ -178,7 +178,7 @@ class CpuEngine final : public Engine {
   uint32_t heap_bytes_ = 0;              // of the batch: values copied for want of pins
   uint64_t copied_bytes_ = 0;            // by the batch's streams: see kBatchCopiedMax
   uint64_t datagrams_copied_bytes_ = 0;  // likewise, by its datagrams
-  uint64_t copied_before_bytes_ = 0;  // by streams in batches before it, older ones less and less
+  uint64_t copied_before_bytes_ = 0;     // by streams in earlier batches; older ones weigh less
   bool wants_keys_ = false;
   bool wants_keys_of_burst_ = false;  // asked once for a burst of packets
   bool stopped_ = false;              // the open entry continues in another batch

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the CPU engine tells of its requests while somebody wants to know.
+// What the CPU engine reports of its requests while somebody watches them.
 #include "engine/cpu/cpu_engine.h"
 
 namespace warpcache::engine {

@@ -49,7 +49,7 @@ __attribute__((always_inline)) inline void SingleKeyPackets::take_space(net::Pac
                                                                         const Pending& pending,
                                                                         uint8_t* reply,
                                                                         uint32_t bytes) {
-  const bool is_beside = reply != burst.replies + reply_used_;  // no frame has its room there
+  const bool is_beside = reply != burst.replies + reply_used_;  // in the space after the request
   if (is_beside) {
     const uint32_t offset = net::arena_bytes(pending.frame_bytes);
     burst.results[pending.index] = PacketResult::done_beside(offset, bytes);

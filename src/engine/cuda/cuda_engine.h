@@ -57,7 +57,7 @@ class CudaEngine final : public Engine {
   struct PacketsRunning {
     net::PacketBurst* burst;
     PacketRunner* runner;
-    bool on_host;  // somebody watches: its messages run as a batch, which tells of each
+    bool on_host;  // somebody watches: its messages run as a batch, which reports each
   };
 
   CudaEngine(const CudaEngineConfig& config, store::CudaStore& store, gpu::DeviceFaults& faults,

@@ -2,7 +2,7 @@
 //
 // The interface of a port of Ethernet frames: it receives frames into memory that an engine can
 // read, and sends the frames of replies. It knows nothing of UDP or memcached: the engine reads the
-// headers, and the worker tells the port what became of each frame.
+// headers, and the worker reports to the port what became of each frame.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ struct FrameBuffer {
   uint8_t* data = nullptr;  // begins at a multiple of 16 bytes
   uint32_t size = 0;        // bytes, a multiple of 16. REQUIRES: at least kFrameBytesMax
   net::PacketSlot* slots = nullptr;
-  // When each frame was captured. The owner makes them zeros, which a port that does not know
-  // leaves.
+  // When each frame was captured. The owner sets them to 0; a port that does not know the time
+  // leaves them so.
   uint64_t* times_ns = nullptr;
   uint32_t frames_max = 0;  // of `slots` and `times_ns`
   uint32_t count = 0;       // out: frames

@@ -61,7 +61,7 @@ class Framer {
     count_ = copy.count_;
   }
 
-  // Where the next frames go, and how many there is room for: for a step that makes many.
+  // Where the next frames go, and how many fit there: for a step that makes many.
   WC_HD Frame* out() const { return out_ + count_; }
   WC_HD uint32_t room() const { return capacity_ - count_; }
   // The frame of a head without a body.

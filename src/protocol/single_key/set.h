@@ -56,7 +56,7 @@ WC_HD inline bool take_number(const uint8_t* frame, uint32_t end, char next, uin
   return true;
 }
 
-// Reads flags, a time of 0 and the size behind the blank at `key_end`, and the value, which ends
+// Reads flags, a time of 0 and the size after the blank at `key_end`, and the value, which ends
 // the datagram at `end`. False: they have another form.
 WC_HD inline bool read_after_key(const uint8_t* frame, uint32_t end, uint32_t key_end,
                                  SingleKeySet* request) {

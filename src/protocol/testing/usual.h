@@ -69,7 +69,7 @@ inline void check_usual_line(const Frame& frame, const FrameLimits& limits, Byte
   WC_ASSERT(std::memcmp(&usual, &any, sizeof usual) == 0);
 }
 
-// Frame `first` of `frames` is of the first key of a line: the keys behind it must be those that
+// Frame `first` of `frames` is of the first key of a line: the keys after it must be those that
 // any line has. `in_line`: the input starts between the keys of a line.
 inline void check_get_line(const Frame* frames, uint32_t count, uint32_t first,
                            const FrameLimits& limits, Bytes input, bool in_line) {

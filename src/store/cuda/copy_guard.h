@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Keeps copies of a device store's items (CopyHooks) right. The device changes items at any time
-// while a batch is under way there, and cannot tell. So the host, which has the keys of all
+// while a batch is under way there, and cannot report it. So the host, which has the keys of all
 // requests, takes copies away before the batch begins, and none of these keys is copied until it
 // has ended:
 //
@@ -66,7 +66,7 @@ class CopyGuard {
   uint32_t generation() const { return generation_.load(std::memory_order_acquire); }
 
   // Before a request runs at this server second. An earlier one than before changes nothing.
-  void tell_clock(uint32_t now) {
+  void report_clock(uint32_t now) {
     if (now > told_.load(std::memory_order_acquire)) advance(now);
   }
 

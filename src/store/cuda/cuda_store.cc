@@ -326,7 +326,7 @@ void CudaStore::apply_expiry() { (void)call(ServiceOp::kExpire, 0); }
 // the device busy.
 Clock CudaStore::clock() const {
   const uint32_t now = read_clock();
-  if (copies_.on()) copies_.tell_clock(now);
+  if (copies_.on()) copies_.report_clock(now);
   return {now, unix_start()};
 }
 
@@ -343,7 +343,7 @@ bool CudaStore::set_memory_limit(uint64_t bytes) {
 // What the operation flushes. Items are not read for copies meanwhile: that is an operation too.
 void CudaStore::flush_copies_before(ServiceOp op, uint64_t argument) {
   const bool due = next_flush_due_ != 0 && next_flush_due_ <= argument;
-  if (op == ServiceOp::kClock) copies_.tell_clock(static_cast<uint32_t>(argument));
+  if (op == ServiceOp::kClock) copies_.report_clock(static_cast<uint32_t>(argument));
   if (op == ServiceOp::kFlush || (op == ServiceOp::kFlushPrefix && argument == 0) ||
       (op == ServiceOp::kClock && due)) {
     copies_.flush();

@@ -41,7 +41,7 @@ std::string EvictionWatch::start(std::function<bool(uint64_t)> set_log) {
   std::promise<void> attached;
   const std::future<void> is_attached = attached.get_future();
   thread_ = std::thread([this, attached = std::move(attached)]() mutable {
-    (void)faults_.check(gpu::attach_thread(), "starting the thread that tells of evictions");
+    (void)faults_.check(gpu::attach_thread(), "starting the thread that reports evictions");
     attached.set_value();
     run();
   });
@@ -58,7 +58,7 @@ void EvictionWatch::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-// What an earlier watcher was not told of is forgotten.
+// What was not reported to an earlier watcher is forgotten.
 void EvictionWatch::begin() {
   const std::lock_guard lock(mutex_);
   if (logs_ || faults_.failed()) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tells an observer of what a device evicts. While the observer wants that, the kernels log it
+// Reports to an observer what a device evicts. While the observer wants that, the kernels log it
 // (index/eviction_log.h), and a thread gives the records to the observer, as fast as that takes
 // them. At other times the thread sleeps and the kernels log nothing.
 #pragma once
@@ -39,8 +39,8 @@ class EvictionWatch {
   // Ends the thread. REQUIRES: begin() is not called any more.
   void stop();
 
-  // Evictions are logged when this returns, and told until the observer wants them no more. From
-  // any thread.
+  // From its return on evictions are logged. They are reported until the observer no longer wants
+  // them. From any thread.
   void begin();
   // After each call of set_log(), and whenever the device has been asked: EvictionLog::missed. One
   // thread at a time.

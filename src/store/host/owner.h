@@ -127,8 +127,8 @@ class StoreOwner {
   // Copies the header of a key's item. That is no access. False: the key is not there or dead.
   virtual bool inspect(Bytes key, Item* header) = 0;
 
-  // The observer wants to be told of evictions, from the return of this function on. A store of the
-  // host tells it always. Outside batches.
+  // The observer wants evictions to be reported, from the return of this function on. A store of
+  // the host always reports them. Outside batches.
   virtual void watch_evictions() {}
 
   // --- The clock of all requests. The owner's maintenance calls tick() once a second.

@@ -261,7 +261,7 @@ void Store::abandon_reservation(uint32_t id) { store::abandon_reservation(core_,
 // --- Clock
 
 void Store::apply_clock(uint32_t now) {
-  tell_clock(core_, now);
+  report_clock(core_, now);
   store_release(&core_.shared->now, now);
   flush_due_prefixes(core_, now);
 }

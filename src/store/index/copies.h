@@ -7,14 +7,14 @@
 //   drop_copy()     an item is replaced, changed in place or removed; under the lock of its pair
 //   flush_copies()  before the store's flush generation is raised: copies of items of another
 //                   generation must not be read
-//   tell_clock()    before the store's clock advances
+//   report_clock()    before the store's clock advances
 //
 // So whoever has seen a change in the store finds no copy from before it.
 //
 // A store in a device's memory cannot call its owner. There the host takes the copies of all keys
 // away that a batch may change, before the batch begins (cuda/copy_guard.h); of what the device
 // does by itself, flushes and the clock come from the host, which calls the hooks before, and
-// evictions are told to the host one by one:
+// evictions are reported to the host one by one:
 //
 //   report_eviction()  before an item with a copy is evicted; returns when there is none any more
 #pragma once
@@ -73,7 +73,7 @@ __device__ inline void report_eviction(const Core& core, const Item& item) {
 }
 #endif
 
-inline void tell_clock(const Core& core, uint32_t now) {
+inline void report_clock(const Core& core, uint32_t now) {
   const CopyHooks& copies = core.shared->copies;
   if (copies.clock != nullptr) copies.clock(copies.context, now);
 }

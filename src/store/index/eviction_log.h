@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a device tells the host of evictions while somebody watches them (Observer). The kernel that
-// evicts an item copies its header and key to a ring in pinned memory, under the lock of the item's
-// pair, and waits for nobody: where the ring is full the eviction is only counted. The host takes
-// the records in order (cuda/eviction_watch.h).
+// How a device reports evictions to the host while somebody watches them (Observer). The kernel
+// that evicts an item copies its header and key to a ring in pinned memory, under the lock of the
+// item's pair, and waits for nobody: where the ring is full the eviction is only counted. The host
+// takes the records in order (cuda/eviction_watch.h).
 #pragma once
 
 #if defined(__CUDA_ARCH__)

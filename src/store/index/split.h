@@ -191,7 +191,7 @@ WC_HD inline uint64_t reported_items(uint64_t sum) {
   return static_cast<int64_t>(sum) > 0 ? sum : 0;
 }
 
-// The index is so far behind the keys that overflow sets may not be enough.
+// The index has grown so much less than the keys that overflow sets may not be enough.
 WC_HD inline bool is_crowded(const Core& core) {
   const uint64_t items = reported_items(load_relaxed(&core.shared->items));
   return items / kItemsPairMax > load_relaxed(&core.shared->pair_count);

@@ -44,7 +44,7 @@ TEST(Eviction, NobodyIsRememberedForEver) {
   EXPECT_FALSE(worker.get("again"));
 }
 
-// One item alone does not fill a segment, so the eviction that makes room for it would come with a
+// One item alone does not fill a segment, so the eviction that frees space for it would come with a
 // later item.
 TEST(Eviction, ALoneItemEvictsWithinASecond) {
   const auto store = make_store(quiet_config(16 * kMiB));

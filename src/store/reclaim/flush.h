@@ -70,7 +70,7 @@ WC_HD inline void flush_store(const Core& core) {
 }
 
 // The same for items whose keys begin with `text`. With `due` that is so from this server second
-// on, as soon as flush_due_prefixes() is told of it; without, from now on. A later call for the
+// on, as soon as flush_due_prefixes() sees it; without, from now on. A later call for the
 // same text replaces one that is not due yet. kOutOfMemory: flushed_prefix_limit prefixes have been
 // flushed and not yet swept, and nothing happens. REQUIRES: 1 to kFlushedPrefixSizeMax bytes.
 WC_HD inline Status flush_prefix(const Core& core, Bytes text, uint32_t due) {

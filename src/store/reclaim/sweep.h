@@ -56,8 +56,8 @@ WC_HD inline void sweep_share(const Core& core, ThreadContext& thread, const Swe
   }
 }
 
-// A pass over all pairs in ascending order, begun after a flush. Keys only move to pairs behind it,
-// which it visits later. So at its end no item is of an earlier generation than the store had when
+// A pass over all pairs in ascending order, begun after a flush. Keys only move to pairs that it
+// has not visited yet. So at its end no item is of an earlier generation than the store had when
 // it began; when the readers that were inside then have left, nobody has such an item any more.
 class FlushPass {
  public:

@@ -54,7 +54,7 @@ std::string MessageRunner::start() {
       frames_.allocate(host, sizeof(protocol::Frame) * kFramesMax) &&
       entries_.allocate(host, sizeof(EntryInfo) * kBatchEntriesMax) &&
       groups_.allocate(host, sizeof(Group) * kGroupsMax) &&
-      frame_replies_.allocate(host, (sizeof(FrameReply) + sizeof(FrameTold)) * kFramesMax) &&
+      frame_replies_.allocate(host, (sizeof(FrameReply) + sizeof(FrameReport)) * kFramesMax) &&
       reply_arena_.allocate(host, config_.reply_arena_bytes) &&
       reply_copy_.allocate(device, config_.reply_arena_bytes);
   const uint64_t bytes = large_bytes(config_);
@@ -69,7 +69,7 @@ std::string MessageRunner::start() {
   }
   origin_.reserve(kFramesMax);
   answers_.reserve(kFramesMax);
-  told_.reserve(kFramesMax);
+  frame_reports_.reserve(kFramesMax);
   for (auto* by_entry : {&entry_bytes_, &entry_admin_, &bodies_, &again_, &round_})
     by_entry->reserve(kBatchEntriesMax);
   return runner_.start();
@@ -103,7 +103,7 @@ void MessageRunner::begin_batch(Batch& batch) {
   arena_used_ = 0;
   defers_ = 0;
   out_of_memory_ = false;
-  told_.clear();
+  frame_reports_.clear();
   ask_watchers();
   for (uint32_t i = 0; i < batch.entries.size(); ++i) {
     BatchEntry& entry = batch.entries[i];
@@ -123,8 +123,8 @@ void MessageRunner::begin_batch(Batch& batch) {
 
 void MessageRunner::ask_watchers() {
   wants_keys_ = admin_.wants_keys();
-  tells_ = wants_keys_ && admin_.watches_requests();
-  if (WC_UNLIKELY(tells_)) told_.resize(batch_->frames.size());
+  reports_ = wants_keys_ && admin_.watches_requests();
+  if (WC_UNLIKELY(reports_)) frame_reports_.resize(batch_->frames.size());
 }
 
 // Bodies that were received into reservations of the store.
@@ -228,7 +228,7 @@ FrameJob& MessageRunner::prepare_job(uint8_t* reply_out, uint8_t* reply_copy, ui
   job.clock = parts_.store.clock();
   job.cas_enabled = config_.cas_enabled;
   job.out_of_memory = out_of_memory_;
-  job.tells = tells_;
+  job.reports = reports_;
   return job;
 }
 
@@ -250,7 +250,7 @@ Batch* MessageRunner::poll() {
 // Reads the results of the job. Returns the bytes of the arena at `reply_out` that hold replies.
 uint32_t MessageRunner::take_results(const uint8_t* reply_out) {
   const auto* replies = frame_replies_.as<FrameReply>();
-  const bool tells = job_->tells;
+  const bool reports = job_->reports;
   uint32_t used = 0;
   for (uint32_t i = 0; i < origin_.size(); ++i) {
     const FrameReply& reply = replies[i];
@@ -263,9 +263,9 @@ uint32_t MessageRunner::take_results(const uint8_t* reply_out) {
     answer.size = reply.size;
     used = std::max(used, reply.offset + reply.size);
     entry_bytes_[batch_->frames[origin_[i]].entry] += reply.size;
-    if (WC_UNLIKELY(tells)) {
-      answer.told = true;
-      told_[origin_[i]] = job_->told()[i];
+    if (WC_UNLIKELY(reports)) {
+      answer.reported = true;
+      frame_reports_[origin_[i]] = job_->reported()[i];
     }
   }
   runner_.take_counts(parts_.counters);
@@ -397,18 +397,18 @@ void MessageRunner::finish() {
   }
 }
 
-// Of what the GPU has done and nobody was told of.
+// Of what the GPU has done and has not been reported.
 void MessageRunner::show_requests(const BatchEntry& entry) {
   for (uint32_t i = 0; i < entry.frames_done; ++i) {
     const uint32_t frame = entry.first_frame + i;
     Answer& answer = answers_[frame];
-    if (answer.shown || (!is_done(answer.state) && !answer.told)) continue;
+    if (answer.shown || (!is_done(answer.state) && !answer.reported)) continue;
     answer.shown = true;
     protocol::Request request;
     const uint8_t* const input = peek_.parse(batch_->frames[frame], batch_->input, request);
     if (!request::acts_on_key(request.op)) continue;
     const Bytes key = {input + request.key_offset, request.key_size};
-    if (answer.told) {
+    if (answer.reported) {
       show(entry, request, key, frame);
     } else {
       admin_.saw_key(request.op, key, counts_as_hit(static_cast<protocol::Outcome>(answer.bytes)));
@@ -418,17 +418,17 @@ void MessageRunner::show_requests(const BatchEntry& entry) {
 
 void MessageRunner::show(const BatchEntry& entry, const protocol::Request& request, Bytes key,
                          uint32_t frame) {
-  const FrameTold& told = told_[frame];
+  const FrameReport& report = frame_reports_[frame];
   protocol::Result result = {};
   result.outcome = static_cast<protocol::Outcome>(answers_[frame].bytes);
-  result.status = told.status;
-  result.number = told.number;
-  result.value_size = told.value_size;
+  result.status = report.status;
+  result.number = report.number;
+  result.value_size = report.value_size;
   request::KeyBefore before;
-  before.state = told.before;
-  before.value_size = told.value_size_before;
-  before.expiry = told.expiry_before;
-  before.cas = told.cas_before;
+  before.state = report.before;
+  before.value_size = report.value_size_before;
+  before.expiry = report.expiry_before;
+  before.cas = report.cas_before;
   const store::Clock clock = parts_.store.clock();
   admin_.saw_request({.request = request,
                       .result = result,

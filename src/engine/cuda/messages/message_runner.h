@@ -58,9 +58,9 @@ class MessageRunner {
     FrameState state = FrameState::kNotReached;
     uint32_t bytes = 0;
     bool answered = false;
-    bool denied = false;  // its user may not; answered when the frames before it are
-    bool told = false;    // told_ has more of it
-    bool shown = false;   // whoever wants to know of it has been told
+    bool denied = false;    // its user may not; answered when the frames before it are
+    bool reported = false;  // frame_reports_ has more of it
+    bool shown = false;     // it was reported to whoever wants it
   };
   enum class EntryNext : uint8_t { kFinished, kAgain };
 
@@ -105,12 +105,12 @@ class MessageRunner {
   ChangedKeys changes_;
   uint32_t first_pin_;  // of those for this runner's large buffers
 
-  gpu::CudaMemory frames_;                // pinned: protocol::Frame
-  gpu::CudaMemory entries_;               // pinned: EntryInfo
-  gpu::CudaMemory reply_arena_;           // pinned
-  gpu::CudaMemory reply_copy_;            // device
-  gpu::CudaMemory groups_;                // pinned: Group
-  gpu::CudaMemory frame_replies_;         // pinned: FrameReply, by frame of the job, and FrameTold
+  gpu::CudaMemory frames_;         // pinned: protocol::Frame
+  gpu::CudaMemory entries_;        // pinned: EntryInfo
+  gpu::CudaMemory reply_arena_;    // pinned
+  gpu::CudaMemory reply_copy_;     // device
+  gpu::CudaMemory groups_;         // pinned: Group
+  gpu::CudaMemory frame_replies_;  // pinned: FrameReply, by frame of the job, and FrameReport
   gpu::CudaMemory large_[kLargeBuffers];  // pinned
   gpu::CudaMemory large_copy_;            // device
   gpu::CudaMemory apart_;                 // pinned: one reply of any size, to be copied to a text
@@ -121,23 +121,23 @@ class MessageRunner {
   Batch* batch_ = nullptr;
   FrameJob* job_ = nullptr;  // of the current round
   bool under_way_ = false;
-  std::vector<Answer> answers_;        // by frame of the batch
-  std::vector<uint32_t> entry_bytes_;  // reply bytes so far
-  std::vector<uint32_t> entry_admin_;  // administrative commands so far
-  std::vector<uint32_t> origin_;       // by frame of the job: the frame of the batch
-  std::vector<uint32_t> bodies_;       // by entry: the store's reservation, 0 if none
-  std::vector<FrameTold> told_;        // by frame of the batch; empty: there was no watcher
-  RequestPeek peek_;                   // for --access and watchers
-  std::vector<uint32_t> again_;        // entries of the next round
-  std::vector<uint32_t> round_;        // entries of the last one
-  std::deque<std::string> texts_;      // replies that the host made
+  std::vector<Answer> answers_;             // by frame of the batch
+  std::vector<uint32_t> entry_bytes_;       // reply bytes so far
+  std::vector<uint32_t> entry_admin_;       // administrative commands so far
+  std::vector<uint32_t> origin_;            // by frame of the job: the frame of the batch
+  std::vector<uint32_t> bodies_;            // by entry: the store's reservation, 0 if none
+  std::vector<FrameReport> frame_reports_;  // by frame of the batch; empty: there was no watcher
+  RequestPeek peek_;                        // for --access and watchers
+  std::vector<uint32_t> again_;             // entries of the next round
+  std::vector<uint32_t> round_;             // entries of the last one
+  std::deque<std::string> texts_;           // replies that the host made
   uint32_t arena_used_ = 0;
   uint64_t space_wanted_ = 0;   // of the largest deferred request; 0: none
   uint64_t space_missing_ = 0;  // of all deferred requests
   uint32_t defers_ = 0;         // successive rounds in which a request was deferred
   bool out_of_memory_ = false;
   bool wants_keys_ = false;
-  bool tells_ = false;         // somebody watches requests
+  bool reports_ = false;       // somebody watches requests
   bool pins_refused_ = false;  // since `refused_since_`
   std::chrono::steady_clock::time_point refused_since_;
 };

@@ -78,7 +78,7 @@ bool MessageRunner::run_on_host(uint32_t index, uint32_t frame, bool must) {
   }
   ++entry_admin_[index];
   parts_.admin_budget.count(entry.datagram);
-  if (WC_UNLIKELY(wants_keys_)) show_requests(entry);  // in order: the command may tell of itself
+  if (WC_UNLIKELY(wants_keys_)) show_requests(entry);  // in order: the command may be reported, too
   const protocol::Request request = parse(frame);
   runner_.release_device();  // as in store_alone(): the command may call the store
   run_admin(entry, request, frame,
@@ -112,7 +112,7 @@ void MessageRunner::run_admin(BatchEntry& entry, const protocol::Request& reques
   }
 }
 
-// A watcher is told that the value is there.
+// Reports to a watcher that the value is there.
 void MessageRunner::answer_miss(uint32_t frame) {
   const uint32_t value_size =
       answers_[frame].state == FrameState::kLargeValue ? answers_[frame].bytes : 0;
@@ -124,12 +124,12 @@ void MessageRunner::answer_miss(uint32_t frame) {
   end = protocol::compose_tail(request, result, batch_->input, end);
   parts_.counters.add(request::Counter::kLargeMissed);
   answer_text(frame, reinterpret_cast<const char*>(text), static_cast<size_t>(end - text));
-  if (!tells_ || value_size == 0) return;
-  answers_[frame].told = true;
+  if (!reports_ || value_size == 0) return;
+  answers_[frame].reported = true;
   answers_[frame].bytes = static_cast<uint32_t>(result.outcome);
-  told_[frame] = {};
-  told_[frame].before = request::KeyState::kFound;
-  told_[frame].value_size_before = value_size;
+  frame_reports_[frame] = {};
+  frame_reports_[frame].before = request::KeyState::kFound;
+  frame_reports_[frame].value_size_before = value_size;
 }
 
 // --- Values that are too long for the arena

@@ -7,23 +7,24 @@
 
 namespace warpcache::engine::cuda {
 
-// A watcher is told what was at the key, and what became of the request. Not inlined, with the
+// Reports to a watcher what was at the key, and the outcome of the request. Not inlined, with the
 // context as a value, and in two parts with nothing between them but memory of the host: without
 // watchers the kernel needs no register for it.
-__device__ __noinline__ inline void tell_before(request::Context context,
-                                                const request::RequestState& state,
-                                                FrameTold& told) {
+__device__ __noinline__ inline void report_before(request::Context context,
+                                                  const request::RequestState& state,
+                                                  FrameReport& report) {
   const request::KeyBefore before = request::look_before(context, state);
-  told.cas_before = before.cas;
-  told.value_size_before = before.value_size;
-  told.expiry_before = before.expiry;
-  told.before = before.state;
+  report.cas_before = before.cas;
+  report.value_size_before = before.value_size;
+  report.expiry_before = before.expiry;
+  report.before = before.state;
 }
 
-__device__ __noinline__ inline void tell_result(const protocol::Result& result, FrameTold& told) {
-  told.number = result.number;
-  told.value_size = result.value_size;
-  told.status = result.status;
+__device__ __noinline__ inline void report_result(const protocol::Result& result,
+                                                  FrameReport& report) {
+  report.number = result.number;
+  report.value_size = result.value_size;
+  report.status = result.status;
 }
 
 __device__ inline void SliceRunner::execute_one(uint32_t index) {
@@ -35,7 +36,7 @@ __device__ inline void SliceRunner::execute_one(uint32_t index) {
   request::RequestState& state = slice_.state[index];
   context_.reservation = slice_.reservation[index];
   protocol::Result& result = slice_.result[index];
-  if (job_.tells) tell_before(context_, state, job_.told()[first_ + index]);
+  if (job_.reports) report_before(context_, state, job_.reported()[first_ + index]);
   const Status status = request::execute(context_, state, result);
   abandon_prepared(context_.store, thread_);
   FrameReply& reply = slice_.reply[index];
@@ -46,7 +47,7 @@ __device__ inline void SliceRunner::execute_one(uint32_t index) {
   }
   reply.state = state.request.op == protocol::Op::kQuit ? FrameState::kQuit : FrameState::kDone;
   reply.bytes = static_cast<uint32_t>(result.outcome);
-  if (job_.tells) tell_result(result, job_.told()[first_ + index]);
+  if (job_.reports) report_result(result, job_.reported()[first_ + index]);
 }
 
 // The reply of a read that changes its item still fits, after what its chain has executed before

@@ -74,8 +74,8 @@ struct FrameReply {
 };
 static_assert(sizeof(FrameReply) == 16 && std::is_trivially_copyable_v<FrameReply>);
 
-// What the host is told of a frame that was done, while a watcher wants to know.
-struct FrameTold {
+// What is reported to the host of a frame that was done, while a watcher wants it.
+struct FrameReport {
   uint64_t cas_before;  // of the item, with kFound
   uint32_t value_size_before;
   uint32_t expiry_before;  // server second
@@ -85,7 +85,7 @@ struct FrameTold {
   Status status;
   uint16_t reserved;
 };
-static_assert(sizeof(FrameTold) == 32 && std::is_trivially_copyable_v<FrameTold>);
+static_assert(sizeof(FrameReport) == 32 && std::is_trivially_copyable_v<FrameReport>);
 
 using net::FrameRun;
 using net::PacketResult;
@@ -128,7 +128,7 @@ struct Job {
   store::Clock clock;
   bool cas_enabled;
   bool out_of_memory;  // reclaim() has failed: answer instead of deferring
-  bool tells;          // of a FrameJob: see FrameJob::told()
+  bool reports;        // of a FrameJob: see FrameJob::reported()
 };
 
 // The host's buffers are pinned. Frames are numbered as in the batch; the job reads only those of
@@ -138,7 +138,7 @@ struct FrameJob : Job {
   const protocol::Frame* frames;  // host
   const Group* groups;            // host
   const EntryInfo* entries;       // host, by entry
-  FrameReply* replies;            // host, by frame; FrameTold by frame follow kFramesMax of them
+  FrameReply* replies;            // host, by frame; FrameReport by frame follow kFramesMax of them
   uint8_t* reply_out;             // host: the reply arena
   uint8_t* input_copy;            // device: mirror of the input
   uint8_t* reply_copy;            // device: mirror of the reply arena
@@ -146,8 +146,10 @@ struct FrameJob : Job {
   uint32_t value_size_max;        // longer values get kLargeValue
 
   WC_HD bool reads_host() const { return true; }  // data besides the job itself
-  // Written by the device if `tells`: of each frame that is done. Host.
-  WC_HD FrameTold* told() const { return reinterpret_cast<FrameTold*>(replies + kFramesMax); }
+  // Written by the device if `reports`: of each frame that is done. Host.
+  WC_HD FrameReport* reported() const {
+    return reinterpret_cast<FrameReport*>(replies + kFramesMax);
+  }
 };
 static_assert(std::is_trivially_copyable_v<FrameJob>);
 

@@ -33,7 +33,7 @@ std::string failed(const char* what, int error) {
   return std::string(what) + ": " + rte_strerror(error < 0 ? -error : error);
 }
 
-// DPDK's threads inherit that signals are for others. Its TAP device is told of frames by realtime
+// DPDK's threads inherit that signals are for others. Its TAP device learns of frames by realtime
 // signals.
 class SignalsElsewhere {
  public:

@@ -117,7 +117,7 @@ class DpdkPort final : public FramePort {
   // Of a block for replies, which the device sends from where the engine has put them.
   static constexpr uint32_t kReplyBlockBytes = 4u << 20;
   static constexpr uint64_t kReplyBytes = uint64_t{DpdkDevice::kReplyBlocks} * kReplyBlockBytes;
-  // DPDK's memory that a port needs, all told, and what each queue adds to it.
+  // DPDK's memory that a port needs in total, and what each queue adds to it.
   static constexpr uint32_t kMegabytes = 50;
   static constexpr uint32_t kQueueMegabytes = 38;
 

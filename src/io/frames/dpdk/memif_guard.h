@@ -14,7 +14,7 @@
 
 namespace warpcache::io {
 
-// Where one thread, and no other, tells that it is at a memif device.
+// A flag of one thread: it is using a memif device. Only that thread sets it.
 class MemifUser {
  public:
   MemifUser();

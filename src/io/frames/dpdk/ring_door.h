@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How the sides of --frames=ring find each other: by a Unix socket with an abstract name, which the
-// kernel forgets with its process. The connection tells each side when the other one ends, however
-// that happens.
+// kernel forgets with its process. By the connection each side notices that the other one has
+// ended, however that happened.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +15,7 @@
 
 namespace warpcache::io {
 
-// What the server tells a peer that comes in.
+// What the server sends to a peer that connects.
 struct RingHello {
   uint64_t peer;  // its number, from 1; 0: there is another peer
   uint32_t queues;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // TLS streams with bytes that were received from the socket and are not delivered yet. No event
-// tells of them, because the socket has no new bytes.
+// reports them, because the socket has no new bytes.
 #include "io/socket/socket_transport.h"
 
 namespace warpcache::io {

@@ -113,7 +113,7 @@ TEST_P(TlsTest, BytesThatCameWithTheHandshakeAreSeen) {
 }
 
 // Several times what the transport receives at once: the rest lies decrypted in the stream, and no
-// event tells of it.
+// event reports it.
 TEST_P(TlsTest, MoreThanFitsIntoOneChunkIsAnswered) {
   make();
   LineServer server({.workers = 1, .tls = tls_.get()});

@@ -39,6 +39,17 @@ def rates_by_size() -> str:
     return f"the wire's up to {max(at_wire)} B"
 
 
+def nic_cells() -> str:
+    """Of the NIC cache, for the table of the papers."""
+    row = only(rows(SYNTHESIS), what="nic_cache", top="nic_cache")
+    return f"{row['lut4']:,}, {row['ebr']}"
+
+
+def nic_rate() -> str:
+    """Likewise, of gets that hit."""
+    return f"{millions(only(rows(NIC), what=NIC_HITS)['rate_at_10g_156mhz'])} M hits/s"
+
+
 @block("rtl-cycles")
 def cycles() -> str:
     found: Rows = rows(CYCLES)

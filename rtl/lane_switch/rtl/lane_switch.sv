@@ -14,7 +14,7 @@ module lane_switch
   import wc_pkg::*;
 #(
     parameter int LANES = 8,     // a power of 2
-    parameter int ORDER_LOG = 7  // operations under way of a front, or of a store
+    parameter int ORDER_LOG = 5  // operations under way of a front, or of a store
 ) (
     input  logic                    clk,
     input  logic                    rst,
@@ -217,7 +217,7 @@ module lane_switch
       f_valid[f] = !follows[f] && ((meets[f] && r_valid[source[f]]) || meets_all[f]);
       f_key_data[f] = r_key_data[source[f]];
       f_key_valid[f] = meets[f] && r_key_valid[source[f]] &&
-                       (follows[f] ? r_key_left[f] != 6'd0 : r_valid[source[f]] && r[source[f]].kbeats != 6'd0);
+                       (follows[f] ? r_key_left[f] != 6'd0 : r_valid[source[f]] && f_ready[f] && r[source[f]].kbeats != 6'd0);
       f_value_data[f] = r_value_data[source[f]];
       f_value_valid[f] = meets[f] && follows[f] && r_value_left[f] != 9'd0 && r_value_valid[source[f]];
     end

@@ -84,6 +84,23 @@ module mc_lanes
   logic [31:0] read_data[LANES];
   logic [LANES-1:0] front_idle, store_idle, input_idle;
   for (genvar i = 0; i < LANES; i++) begin : g_lane
+    // Results wait here for their front: the stores' next ones are then in front, for other fronts.
+    logic fr2_v, fr2_r, fk2_v, fk2_r, fv2_v, fv2_r;
+    result_t fr2;
+    logic [63:0] fk2_d, fv2_d;
+    fifo #(.W($bits(result_t)), .LOG(3)) f_result (
+        .clk, .rst, .in_valid(fr_v[i]), .in_ready(fr_r[i]), .in_data(fr[i]), .out_valid(fr2_v), .out_ready(fr2_r),
+        .out_data(fr2)
+    );
+    fifo #(.W(64), .LOG(4)) f_key_out (
+        .clk, .rst, .in_valid(fk_v[i]), .in_ready(fk_r[i]), .in_data(fk_d[i]), .out_valid(fk2_v), .out_ready(fk2_r),
+        .out_data(fk2_d)
+    );
+    fifo #(.W(64), .LOG(4)) f_value_out (
+        .clk, .rst, .in_valid(fv_v[i]), .in_ready(fv_r[i]), .in_data(fv_d[i]), .out_valid(fv2_v), .out_ready(fv2_r),
+        .out_data(fv2_d)
+    );
+
     front_events_t front_events, front_events_too;
     store_events_t store_events;
     sorting_t sorting;  // for nic_cache
@@ -94,9 +111,9 @@ module mc_lanes
         .tx_bytes(tx_bytes[i]), .tx_last(tx_last[i]), .op_valid(o_v[i]), .op_ready(o_r[i]),
         .op(o[i].op), .op_row_hash(o[i].row_hash), .op_tag_hash(o[i].tag_hash), .key_valid(k_v[i]),
         .key_ready(k_r[i]), .key_data(k_d[i]), .value_valid(v_v[i]), .value_ready(v_r[i]),
-        .value_data(v_d[i]), .result_valid(fr_v[i]), .result_ready(fr_r[i]), .result(fr[i]),
-        .key_in_valid(fk_v[i]), .key_in_ready(fk_r[i]), .key_in_data(fk_d[i]),
-        .value_in_valid(fv_v[i]), .value_in_ready(fv_r[i]), .value_in_data(fv_d[i]),
+        .value_data(v_d[i]), .result_valid(fr2_v), .result_ready(fr2_r), .result(fr2),
+        .key_in_valid(fk2_v), .key_in_ready(fk2_r), .key_in_data(fk2_d),
+        .value_in_valid(fv2_v), .value_in_ready(fv2_r), .value_in_data(fv2_d),
         .events(front_events), .events_too(front_events_too), .sorting, .idle(front_idle[i])
     );
 
@@ -116,7 +133,7 @@ module mc_lanes
         .clk, .rst, .in_valid(sv_v[i]), .in_ready(sv_r[i]), .in_data(sv_d[i]), .commit(1'b1),
         .abort(1'b0), .out_valid(value_v), .out_ready(value_r), .out_data(value)
     );
-    assign input_idle[i] = !(op_v || key_v || value_v);
+    assign input_idle[i] = !(op_v || key_v || value_v || fr2_v || fk2_v || fv2_v);
 
     logic set_clock, set_cas_valid, ready;
     logic [31:0] set_now, set_unix_start, now, unix_start;

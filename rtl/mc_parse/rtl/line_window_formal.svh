@@ -32,7 +32,7 @@
   wire [3:0] f_off = f_zeros(rem);
   wire [15:0] f_there = {follows ? q1.present : 8'd0, q0.present} >> f_off;
   wire [127:0] f_bytes = {q1.data, q0.data} >> {f_off, 3'd0};
-  logic [4:0] f_left;          // so many of them
+  logic [4:0] f_left;          // how many of them are left
   wire [4:0] f_move = {1'b0, pop, 3'd0} + {1'b0, f_zeros(rem_next)} - {1'b0, f_off};
   logic [3:0] f_len;           // of the piece
   logic f_ends, f_ends_line;

@@ -74,7 +74,7 @@ std::string UcxContext::open(std::shared_ptr<UcxContext>* context, bool one_side
   ucp_config_t* config = nullptr;
   ucs_status_t status = ucp_config_read(nullptr, nullptr, &config);
   if (status != UCS_OK) return failed("reading UCX's configuration", status);
-  const std::string refused = choose_ucx_settings(config, transports);
+  std::string refused = choose_ucx_settings(config, transports);
   if (!refused.empty()) {
     ucp_config_release(config);
     return refused;

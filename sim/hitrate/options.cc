@@ -21,8 +21,7 @@ void add_cache_options(CLI::App* app, Options* out) {
          "two-generations[:YOUNG[:WASTE[:MAX[:MIN[:GHOSTS[:BY_SIZE]]]]]], store[:SEGMENT_KIB]; "
          "POLICY lru, fifo, clock, "
          "sieve, s3fifo; over all items also gdsf, gdsf-25, gdsf-50, gdsf-75, lirs, w-tinylfu, "
-         "lhd, "
-         "farthest; in sets also random, duel, two-generations")
+         "lhd, farthest; in sets also random, duel, two-generations")
       ->capture_default_str();
   CLI::Option* const capacity =
       app->add_option("--capacity", out->capacities, "entries; several: one run each");

@@ -38,8 +38,8 @@ class YoungShare {
   // Bytes up to which a young item gets to main although nobody has asked for it: the mean size,
   // times four times the part of the young ones that came back lately, times the young generation's
   // part of the memory. So it is large while main is far from full: what is likely to be asked for
-  // after all takes nothing from main then. At least an eighth of the mean (half under drift), at
-  // most two fifths.
+  // after all takes nothing from main then. From an eighth to two fifths of the mean; under drift
+  // it is half of the mean.
   WC_HD uint32_t small_max(const Shared& shared, uint32_t mean) const;
 
  private:

@@ -333,7 +333,7 @@ def is_of_dump(line: bytes) -> bool:
     return line == b"OK" or line.startswith((b"key=", b"ITEM ", b"mg "))
 
 
-@pytest.mark.parametrize("room_mib", [0, 0.1, 0.25, 1, 8])
+@pytest.mark.parametrize("room_mib", [0, 0.1, 0.25, 1, 8] if "WARPCACHE_LONG_TESTS" in os.environ else [0, 0.25, 8])
 def test_system_refuses_memory_while_running(start_server, closing, room_mib):
     """Who asks for what takes memory is told, or closed; what is stored, and the others, stay."""
     server = start_server("-m", "64", "-t", "2", "-c", "2000")

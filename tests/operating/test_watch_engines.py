@@ -41,6 +41,7 @@ def test_connections_and_commands_of_a_gpu(start_server, closing, gpu_options): 
         assert "type=conn_new" in watcher.event_of(sock.getsockname()[1])
 
 
+VALUE_BYTES = 4000  # of keys that are evicted
 EVICTION = re.compile(r"type=eviction key=(\S+) fetch=(no|yes) ttl=(-?\d+) la=(\d+) clsid=1 size=(\d+)")
 
 
@@ -72,11 +73,11 @@ def check_evictions(server, closing) -> None:  # noqa: F811
     watcher = Watcher(server, "evictions")
     client = server.connect()
     closing += [watcher, client]
-    numbers, value = range(8_000), bytes(1000)
+    numbers, value = range(2_000), bytes(VALUE_BYTES)
     stored = store_keys(client, numbers, value, 5000)
     while stats(server)["evictions"] == "0":
-        numbers = range(numbers.stop + 1000)
-        stored |= store_keys(client, range(numbers.stop - 1000, numbers.stop), value, 5000)
+        numbers = range(numbers.stop + 200)
+        stored |= store_keys(client, range(numbers.stop - 200, numbers.stop), value, 5000)
     events: list[re.Match] = []
     there: set[str] = set()
     # Maintenance may go on meanwhile.
@@ -93,7 +94,7 @@ def check_evictions(server, closing) -> None:  # noqa: F811
         number = int(key.removeprefix("key"))
         assert fetched == "no" or number % 4 < 2  # it may have been evicted before it was read
         assert 4000 < int(ttl) <= 5000 if number % 2 else ttl == "-1"
-        assert int(age) < 1000 and size == "1000"
+        assert int(age) < 1000 and int(size) == VALUE_BYTES
 
 
 def test_evictions_of_a_gpu(start_server, closing, gpu_options):  # noqa: F811

@@ -193,7 +193,7 @@ TEST_P(SimulatedGpu, EveryReplyHasItsPlace) {
     stress::Scenario scenario = *found;
     scenario.batches = std::max(1u, scenario.batches / batches_part);
     stress::Effort effort;
-    effort.seconds = testing_effort(0.5, 2.0);
+    effort.seconds = testing_effort(0.2, 2.0);
     effort.engine = GetParam();
     // With more, the processors mostly poll on behalf of persistent blocks without work.
     effort.gpu_blocks = testing_effort(4u, effort.gpu_blocks);

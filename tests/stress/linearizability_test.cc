@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every scenario for a second; under ThreadSanitizer, which sees the most, and at night
+// Every scenario for less than a second; under ThreadSanitizer, which sees the most, and at night
 // (tests/nightly) for longer. The long form is the program stress_run.
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ class Linearizability : public ::testing::TestWithParam<Scenario> {};
 
 TEST_P(Linearizability, EveryReplyHasItsPlace) {
   Effort effort;
-  effort.seconds = kThreadSanitizer ? 6 : testing_effort(1, 6);
+  effort.seconds = kThreadSanitizer ? 6 : testing_effort(0.4, 6.0);
   uint64_t operations = 0;
   uint64_t hits = 0;
   uint64_t misses = 0;

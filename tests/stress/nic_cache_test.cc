@@ -77,9 +77,9 @@ TEST_P(NicCacheLinearizability, EveryReplyHasItsPlace) {
   effort.engine = GetParam().engine;
   const bool on_gpu = effort.engine != RigKind::kCpu;
   effort.operations = kThreadSanitizer || on_gpu ? 0 : testing_effort<uint64_t>(0, kLongOperations);
-  effort.seconds = effort.operations != 0 ? kLongSecondsMax : testing_effort(1, 6);
+  effort.seconds = effort.operations != 0 ? kLongSecondsMax : testing_effort(0.4, 6.0);
   if (on_gpu) {
-    effort.seconds = testing_effort<double>(1, kLongSecondsCuda);
+    effort.seconds = testing_effort(0.5, kLongSecondsCuda);
     effort.gpu_blocks = testing_effort(kBlocksBrief, effort.gpu_blocks);
     scenario.batches = std::max(1u, scenario.batches / kBatchesPartCuda);
     std::string why;

@@ -59,7 +59,7 @@ def test_a_fault_is_noticed(name):
     # In its second part fill_reader may leave replies out.
     part = 4 if name == "fill_reader" else 2
     for number, (stream, count) in enumerate(beats(name).items()):
-        # By day one kind for each output, in turn.
+        # By day one kind for each output, another for the next.
         for kind in KINDS if LONG else [KINDS[number % len(KINDS)]]:
             done = run(name, "--fault", f"{stream}:{kind}:{count // part}")
             assert done.returncode == 1 and "cycle" in done.stdout, (stream, kind, done.stdout)

@@ -3,6 +3,7 @@
 
 import importlib.machinery
 import importlib.util
+import os
 import pathlib
 import re
 import subprocess
@@ -14,6 +15,7 @@ import rtl_tools
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HARNESS = ROOT / "rtl/harness"
 LIMIT_S = 600  # of a run that hangs
+LANES_OPERATIONS = 8000 if "WARPCACHE_LONG_TESTS" in os.environ else 4000
 
 
 def load_script(name):
@@ -70,9 +72,9 @@ def test_more_keys_than_ways():
 @pytest.mark.long
 @pytest.mark.parametrize("seed, hold", [(1, 0), (2, 20)])
 def test_lanes_against_the_cpu_engine(seed, hold):
-    out = run("rtl_lanes", "--operations", 8000, "--seed", seed, "--hold", hold)
+    out = run("rtl_lanes", "--operations", LANES_OPERATIONS, "--seed", seed, "--hold", hold)
     done, together, flushes = map(int, re.search(r"(\d+) operations agree, (\d+) of them .*; (\d+) flushes", out).groups())
-    assert done >= 8000 and 2000 < together < done - 1000 and flushes > 0, out
+    assert done >= LANES_OPERATIONS and done / 4 < together < done - done / 8 and flushes > 0, out
 
 
 # The other lanes are as the first two.

@@ -225,7 +225,7 @@ LOADS = {
     "multiget": ("--sets", "0", "--multiget", "10"),
     "several-datagrams": ("--sets", "0.1", "--multiget", "20", "--sizes", "fixed:20:500"),
     "meta": ("--sets", "0.2", "--deletes", "0.1", "--look-aside", "--meta"),
-    "paced": ("--rate", "2000"),
+    "paced": ("--rate", "10000"),
     "sampled": ("--sets", "0.1", "--verify-share", "0.1"),
 }
 
@@ -233,7 +233,7 @@ LOADS = {
 @pytest.mark.parametrize("load", LOADS)
 def test_memory_shared_with_another_process(memif_server, tmp_path, load):
     """The server starts before its peer. Every value is verified by the generator, or a sample."""
-    options = (*LOADS[load], "--seconds", "1", "-P", "8", "--keys", "5000", "--json", "-", "--timeout", "20")
+    options = (*LOADS[load], "--requests", "10000", "-P", "8", "--keys", "5000", "--json", "-", "--timeout", "20")
     done = subprocess.run(generator(memif_server, tmp_path, *options), capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(done.stdout)
@@ -253,7 +253,7 @@ def test_memory_shared_with_another_process(memif_server, tmp_path, load):
 )
 def test_queues_of_shared_memory(memif_server, tmp_path):
     """Each of the generator's threads has a queue, on which its replies come."""
-    options = ("-t", "3", "--seconds", "1", "--keys", "1000", "--json", "-", "--timeout", "20")
+    options = ("-t", "3", "--requests", "10000", "--keys", "1000", "--json", "-", "--timeout", "20")
     done = subprocess.run(generator(memif_server, tmp_path, *options), capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(done.stdout)

@@ -64,7 +64,7 @@ def generator(server: Server, *options: str) -> list[str]:
 
 
 def loaded(server: Server, *options: str) -> dict:
-    command = generator(server, *options, "--requests", "20000", "--json", "-", "--timeout", "20")
+    command = generator(server, *options, "--requests", "10000", "--json", "-", "--timeout", "20")
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(done.stdout)
@@ -77,7 +77,7 @@ LOADS = {
     "sets": ("--sets", "0.3"),
     "multiget": ("--sets", "0", "--multiget", "10"),
     "several-datagrams": ("--sets", "0.1", "--multiget", "20", "--sizes", "fixed:20:500"),
-    "paced": ("--rate", "2000"),
+    "paced": ("--rate", "10000"),
 }
 
 

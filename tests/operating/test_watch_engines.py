@@ -30,7 +30,7 @@ def test_connections_and_commands_of_a_gpu(start_server, closing, gpu_options): 
     server = start_server(*gpu_options)
     client = server.connect()
     closing.append(client)
-    cfd = descriptor(server, client)  # answered, so its thread has told of it before there is a watcher
+    cfd = descriptor(server, client)  # answered, so its thread has reported it before there is a watcher
     watcher = Watcher(server, "connevents rawcmds")
     closing.append(watcher)
     assert ask(client, b"set k 0 0 1\r\nx\r\n") == b"STORED\r\n"

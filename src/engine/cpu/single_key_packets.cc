@@ -59,8 +59,7 @@ __attribute__((always_inline)) inline void SingleKeyPackets::take_space(net::Pac
   reply_used_ += net::arena_bytes(bytes);
 }
 
-__attribute__((always_inline)) inline bool SingleKeyPackets::parse(MutableBytes frame,
-                                                                   Pending& pending) const {
+bool SingleKeyPackets::parse(MutableBytes frame, Pending& pending) const {
   namespace wide = protocol::wide;
   const auto size = static_cast<uint32_t>(frame.size);
   pending.frame = frame.data;

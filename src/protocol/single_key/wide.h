@@ -10,6 +10,10 @@
 #include "protocol/single_key/get.h"
 #include "protocol/single_key/set.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
 
 #if !defined(__CUDA_ARCH__)  // a device has no use for it, nor for what it calls
@@ -29,12 +33,24 @@ inline uint64_t load64(const uint8_t* frame, uint32_t at) { return load_as<uint6
 inline uint32_t load32(const uint8_t* frame, uint32_t at) { return load_as<uint32_t>(frame + at); }
 inline uint16_t load16(const uint8_t* frame, uint32_t at) { return load_as<uint16_t>(frame + at); }
 
-// The Internet checksum over words of 64 bits: the carry of each addition is added again. Equal
-// modulo 65535 to the sum of 16-bit words, and 0 only if all words are.
-inline uint64_t add(uint64_t sum, uint64_t word) {
-  sum += word;
-  return sum + (sum < word ? 1 : 0);
+// The Internet checksum over words of 64 bits: the carry of each addition is added with the next
+// one. Equal modulo 65535 to the sum of 16-bit words, and 0 only if all words are.
+#if defined(__x86_64__)
+using Word = unsigned long long;  // NOLINT(google-runtime-int): of _addcarry_u64()
+template <typename... Words>
+__attribute__((always_inline)) inline uint64_t add(uint64_t first, Words... words) {
+  Word sum = first;
+  unsigned char carry = 0;
+  ((carry = _addcarry_u64(carry, sum, Word{words}, &sum)), ...);
+  return sum + carry;
 }
+#else
+template <typename... Words>
+inline uint64_t add(uint64_t sum, Words... words) {
+  ((sum += words, sum += sum < words ? 1 : 0), ...);
+  return sum;
+}
+#endif
 
 // As net::checksum_fold(): both halves are added, the carry of the lower half included.
 inline uint16_t fold(uint64_t sum) {
@@ -122,7 +138,7 @@ inline uint64_t put_headers(const uint8_t* frame, uint32_t size, uint8_t* out) {
   const uint64_t memcached = load16(frame, kMemcached) | uint64_t{big16(1)} << 32;
   store_as(out + kMemcached, memcached);
   const uint64_t pseudo = uint64_t{big16(net::kIpProtocolUdp)} + udp_size;
-  return add(add(add(addresses, udp), memcached), pseudo);
+  return add(addresses, udp, memcached, pseudo);
 }
 static_assert(kIp == 14 && kAddresses == 26 && kUdp == 34 && kMemcached == 42 && kPayload == 50);
 
@@ -155,7 +171,8 @@ struct Start {
 };
 
 // Reads and verifies the headers of a frame of `size` bytes, and verifies the checksums.
-inline Start parse_start(const uint8_t* frame, uint32_t size, uint16_t udp_port) {
+__attribute__((always_inline)) inline Start parse_start(const uint8_t* frame, uint32_t size,
+                                                        uint16_t udp_port) {
   using namespace detail;  // NOLINT(google-build-using-namespace)
   if (size < kKey + 3) return {};
   constexpr uint64_t kToGroups = 1 | uint64_t{1} << (8 * net::kMacAddressSize);
@@ -169,8 +186,7 @@ inline Start parse_start(const uint8_t* frame, uint32_t size, uint16_t udp_port)
   static_assert(net::kIpv4ProtocolOffset == net::kIpv4FragmentOffset + 3);
   differs |= load16(frame, kUdp + net::kUdpDestinationOffset) ^ big16(udp_port);
   differs |= load16(frame, kMemcached + 4) ^ big16(1);
-  const uint64_t ip_sum =
-      add(add(load64(frame, kIp), load64(frame, kIp + 8)), load32(frame, kIp + 16));
+  const uint64_t ip_sum = add(load64(frame, kIp), load64(frame, kIp + 8), load32(frame, kIp + 16));
   differs |= fold(ip_sum) ^ 0xffffu;
   const uint64_t addresses = load64(frame, kAddresses);
   const uint32_t total = load_big16(frame + kIp + net::kIpv4LengthOffset);
@@ -185,7 +201,8 @@ inline Start parse_start(const uint8_t* frame, uint32_t size, uint16_t udp_port)
   const bool has_udp_checksum = load16(frame, kUdp + net::kUdpChecksumOffset) != 0;
   if (has_udp_checksum) {
     const uint64_t pseudo = uint64_t{big16(net::kIpProtocolUdp)} + big16(udp_size);
-    if (fold(add_range(pseudo, frame + kAddresses, frame + end)) != 0xffff) return {};
+    const uint64_t headers = add(pseudo, addresses, load64(frame, kUdp), load64(frame, kMemcached));
+    if (fold(add_range(headers, frame + kPayload, frame + end)) != 0xffff) return {};
   }
   return {load32(frame, kPayload), end, has_udp_checksum};
 }
@@ -245,8 +262,10 @@ inline uint32_t hit_size(const SingleKeyGet& request, const FlagsAndSize& number
 
 // Writes the complete reply frame to a hit. REQUIRES: `request` was parsed from `frame`; `numbers`
 // are of the item; `size` is hit_size(); `out` has `size` bytes and does not overlap the frame.
-inline void put_hit(const uint8_t* frame, const SingleKeyGet& request, const FlagsAndSize& numbers,
-                    Bytes value, uint32_t size, uint8_t* out) {
+__attribute__((always_inline)) inline void put_hit(const uint8_t* frame,
+                                                   const SingleKeyGet& request,
+                                                   const FlagsAndSize& numbers, Bytes value,
+                                                   uint32_t size, uint8_t* out) {
   using namespace detail;  // NOLINT(google-build-using-namespace)
   const uint64_t sum = put_headers(frame, size, out);
   store_as(out + kPayload, word_of("VALUE "));

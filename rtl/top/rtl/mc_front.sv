@@ -66,16 +66,22 @@ module mc_front
   );
   logic ec2_v, ec2_r, ec2_v6;
   eth_ctx_t ec2;
-  fifo #(.W($bits(eth_ctx_t) + 1), .LOG(2)) f_eth_ctx (
+  fifo #(.W($bits(eth_ctx_t) + 1), .LOG(2), .HEAD(1'b1)) f_eth_ctx (
       .clk, .rst, .in_valid(ec_v), .in_ready(ec_r), .in_data({ec_v6, ec}), .out_valid(ec2_v),
       .out_ready(ec2_r), .out_data({ec2_v6, ec2})
   );
+  logic l3f_v, l3f_r;
+  logic [69:0] l3f;
   logic l3s_v, l3s_r, l3s_last, l3s_err, l3g_v, l3g_r;
   logic [63:0] l3s_d;
   logic [3:0] l3s_b;
   fifo #(.W(70), .LOG(4)) f_l3 (
       .clk, .rst, .in_valid(l3_v), .in_ready(l3_r), .in_data({l3_err, l3_last, l3_b, l3_d}),
-      .out_valid(l3s_v), .out_ready(l3s_r), .out_data({l3s_err, l3s_last, l3s_b, l3s_d})
+      .out_valid(l3f_v), .out_ready(l3f_r), .out_data(l3f)
+  );
+  skid_buffer #(.W(70)) s_l3 (
+      .clk, .rst, .in_valid(l3f_v), .in_ready(l3f_r), .in_data(l3f), .out_valid(l3s_v), .out_ready(l3s_r),
+      .out_data({l3s_err, l3s_last, l3s_b, l3s_d})
   );
   stream_gate g0 (.clk, .rst, .hold(hold[0]), .in_valid(l3s_v), .in_ready(l3s_r), .out_valid(l3g_v), .out_ready(l3g_r));
 
@@ -120,11 +126,12 @@ module mc_front
   logic o2_v, o2_r, o2g_v, o2g_r, k2_v, k2_r, k2g_v, k2g_r, v2_v, v2_r;
   meta_t o2;
   logic [63:0] k2_d;
-  fifo #(.W($bits(meta_t)), .LOG(2)) f_op (
+  fifo #(.W($bits(meta_t)), .LOG(2), .HEAD(1'b1)) f_op (
       .clk, .rst, .in_valid(o_v), .in_ready(o_r), .in_data(o), .out_valid(o2_v), .out_ready(o2_r), .out_data(o2)
   );
-  fifo #(.W(64), .LOG(6)) f_key (
-      .clk, .rst, .in_valid(k_v), .in_ready(k_r), .in_data(k_d), .out_valid(k2_v), .out_ready(k2_r), .out_data(k2_d)
+  packet_fifo #(.W(64), .LOG(6)) f_key (
+      .clk, .rst, .in_valid(k_v), .in_ready(k_r), .in_data(k_d), .commit(1'b1), .abort(1'b0), .out_valid(k2_v),
+      .out_ready(k2_r), .out_data(k2_d)
   );
   packet_fifo #(.W(64), .LOG(10)) f_value (
       .clk, .rst, .in_valid(v_v), .in_ready(v_r), .in_data(v_d), .commit(1'b1), .abort(1'b0),
@@ -185,7 +192,7 @@ module mc_front
       .eth_v6(et_v6), .out_valid(u_v), .out_ready(u_r), .out_data(u_d),
       .out_bytes(u_b), .out_last(u_last), .dropped(reply_dropped)
   );
-  fifo #(.W($bits(eth_ctx_t) + 1), .LOG(2)) f_eth_tx (
+  fifo #(.W($bits(eth_ctx_t) + 1), .LOG(2), .HEAD(1'b1)) f_eth_tx (
       .clk, .rst, .in_valid(et_v), .in_ready(et_r), .in_data({et_v6, et}), .out_valid(et2_v),
       .out_ready(et2_r), .out_data({et2_v6, et2})
   );

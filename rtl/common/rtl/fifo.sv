@@ -4,10 +4,13 @@
 // written. `in_ready` is a register: the place of an entry that has been read is free a cycle later.
 // With HEAD the entry at the front is in a register, a place more and a cycle later, so the memory's
 // answer is not in front of what the reader decides.
+// With SPARE the writer may be late: an entry comes SPARE cycles after a cycle with `in_ready`, whatever
+// `in_ready` is then, and has a place. REQUIRES: no entry comes else.
 module fifo #(
     parameter int W = 8,
     parameter int LOG = 4,
-    parameter bit HEAD = 1'b0
+    parameter bit HEAD = 1'b0,
+    parameter int SPARE = 0
 ) (
     input  logic         clk,
     input  logic         rst,
@@ -23,7 +26,7 @@ module fifo #(
   logic full, writes, reads, waits;
 
   assign in_ready = !full;
-  assign writes = in_valid && in_ready;
+  assign writes = in_valid && (in_ready || SPARE != 0);
   assign wr_next = wr + 1'b1;
   assign waits = wr != rd;
   if (HEAD) begin : g_head
@@ -54,7 +57,8 @@ module fifo #(
     end else begin
       if (writes) wr <= wr_next;
       // Whether the writer writes is known late.
-      full <= writes ? (wr_next ^ rd) == (LOG + 1)'(2 ** LOG) : (wr ^ rd) == (LOG + 1)'(2 ** LOG);
+      if (SPARE != 0) full <= writes ? wr_next - rd >= (LOG + 1)'(2 ** LOG - SPARE) : wr - rd >= (LOG + 1)'(2 ** LOG - SPARE);
+      else full <= writes ? (wr_next ^ rd) == (LOG + 1)'(2 ** LOG) : (wr ^ rd) == (LOG + 1)'(2 ** LOG);
       if (reads) rd <= rd + 1'b1;
     end
   end

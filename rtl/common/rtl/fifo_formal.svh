@@ -9,6 +9,13 @@
   wire [LOG:0] f_count = wr - rd;
   wire [LOG:0] f_place = f_number - rd;
 
+  // Whether the writer may write, with SPARE == 2.
+  logic f_ready_1, f_ready_2;
+  always_ff @(posedge clk) begin
+    f_ready_1 <= in_ready && !rst;
+    f_ready_2 <= f_ready_1 && !rst;
+  end
+  always_comb assume (SPARE == 0 || !in_valid || (f_ready_2 && !rst));
   initial assume (rst);
   always_ff @(posedge clk) begin
     f_started <= 1'b1;
@@ -16,7 +23,7 @@
       f_have <= 1'b0;
       f_shown <= 1'b0;
     end else begin
-      if (in_valid && in_ready && wr == f_number) begin
+      if (writes && wr == f_number) begin
         f_have <= 1'b1;
         f_data <= in_data;
       end else if (reads && rd == f_number) begin
@@ -28,6 +35,7 @@
     if (f_started && !rst) begin
       assert (f_count <= (LOG + 1)'(2 ** LOG));
       assert (full || f_count != (LOG + 1)'(2 ** LOG));
+      if (writes) assert (f_count != (LOG + 1)'(2 ** LOG));
       assert (f_have == (f_place < f_count));
       if (f_have) assert (mem[f_number[LOG-1:0]] == f_data);
       if (HEAD) begin

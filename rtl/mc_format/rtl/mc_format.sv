@@ -441,9 +441,17 @@ module mc_format
       .clk, .rst, .in_valid(part_valid), .in_ready(part_ready), .in_data({part_last, whole_bytes, whole}),
       .out_valid(joins), .out_ready(join_ready), .out_data({join_last, join_bytes, join_piece})
   );
+  logic joined, joined_ready, joined_last;
+  logic [63:0] joined_data;
+  logic [3:0] joined_bytes;
   packer pieces (
       .clk, .rst, .in_valid(joins), .in_ready(join_ready), .in_data(join_piece), .in_bytes(join_bytes),
-      .in_last(join_last), .out_valid, .out_ready, .out_data, .out_bytes, .out_last
+      .in_last(join_last), .out_valid(joined), .out_ready(joined_ready), .out_data(joined_data), .out_bytes(joined_bytes),
+      .out_last(joined_last)
+  );
+  skid_buffer #(.W(69)) replies (
+      .clk, .rst, .in_valid(joined), .in_ready(joined_ready), .in_data({joined_last, joined_bytes, joined_data}), .out_valid,
+      .out_ready, .out_data({out_last, out_bytes, out_data})
   );
 
   always_comb begin

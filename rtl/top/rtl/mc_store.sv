@@ -112,12 +112,18 @@ module mc_store
       .clk, .rst, .in_valid(rd_v), .in_ready(rd_r), .in_data({rd_slot, rd_beats}), .out_valid(rq_v),
       .out_ready(rq_r), .out_data({rq_slot, rq_beats})
   );
+  logic im_v, im_r, im_two;
+  logic [127:0] im_d;
   logic it_v, it_r, itg_v, itg_r, it_two;
   logic [127:0] it_d;
   item_reader #(.SLOT_BITS(SLOT_BITS)) u_reader (
       .clk, .rst, .req_valid(rq_v), .req_ready(rq_r), .req_slot(rq_slot), .req_words(rq_beats),
       .ar_valid, .ar_ready, .ar_addr, .ar_len, .ar_tag, .r_valid, .r_tag, .r_data,
-      .out_valid(it_v), .out_ready(it_r), .out_data(it_d), .out_two(it_two)
+      .out_valid(im_v), .out_ready(im_r), .out_data(im_d), .out_two(im_two)
+  );
+  skid_buffer #(.W(129)) s_item (
+      .clk, .rst, .in_valid(im_v), .in_ready(im_r), .in_data({im_two, im_d}), .out_valid(it_v), .out_ready(it_r),
+      .out_data({it_two, it_d})
   );
   stream_gate g8 (.clk, .rst, .hold(hold[1]), .in_valid(it_v), .in_ready(it_r), .out_valid(itg_v), .out_ready(itg_r));
   logic wq_v, wq_r, wq2_v, wq2_r, wd_v, wd_r, wd2_v, wd2_r;
@@ -132,17 +138,21 @@ module mc_store
   fifo #(.W(64), .LOG(5), .HEAD(1'b1)) f_wdata (
       .clk, .rst, .in_valid(wd_v), .in_ready(wd_r), .in_data(wd), .out_valid(wd2_v), .out_ready(wd2_r), .out_data(wd2)
   );
+  logic ends_v;
+  logic [HZ-1:0] ends_id;
   logic b_came;
   logic [4:0] b_came_tag;
   always_ff @(posedge clk) begin
     b_came <= b_valid && !rst;
     b_came_tag <= b_tag;
+    fb_v <= ends_v && !rst;
+    fb_id <= ends_id;
   end
   item_writer #(.SLOT_BITS(SLOT_BITS), .HAZARDS_LOG(HZ)) u_writer (
       .clk, .rst, .req_valid(wq2_v), .req_ready(wq2_r), .req_slot(wq2_slot),
       .req_beats(wq2_beats), .req_hazard(wq2_hz), .data_valid(wd2_v), .data_ready(wd2_r), .data(wd2),
       .aw_valid, .aw_ready, .aw_addr, .aw_len, .aw_tag, .w_valid, .w_ready, .w_data, .w_last,
-      .b_valid(b_came), .b_tag(b_came_tag), .free_valid(fb_v), .free_id(fb_id)
+      .b_valid(b_came), .b_tag(b_came_tag), .free_valid(ends_v), .free_id(ends_id)
   );
 
   // --- Execution.

@@ -413,25 +413,25 @@ module mc_format
       .clk, .rst, .in_valid(piece_valid), .in_ready(piece_ready), .in_data({piece_number, piece_last, piece_bytes, piece}),
       .out_valid(part_valid), .out_ready(part_ready), .out_data({part_number, part_last, part_bytes, part})
   );
-  number_t n;
+  number_t part_digits;
   logic [79:0] number_text;  // at most eight digits, so ten bytes
   logic [3:0] number_bytes;
   logic [127:0] whole;
   logic [4:0] whole_bytes;
-  assign n = part[$bits(number_t)-1:0];
-  assign number_bytes = !n.all ? 4'd8 : n.count + (n.blank_behind ? 4'd1 : 4'd2);
+  assign part_digits = part[$bits(number_t)-1:0];
+  assign number_bytes = !part_digits.all ? 4'd8 : part_digits.count + (part_digits.blank_behind ? 4'd1 : 4'd2);
   always_comb begin
     number_text = '0;
     for (int i = 0; i < 10; i++) begin
-      if (i < 8 && (!n.all || 4'(i) < n.count)) number_text[8*i+:8] = {4'h3, n.digits[4*(7-(i&7))+:4]};
-      else if (n.all && n.count == 4'(i)) number_text[8*i+:8] = n.blank_behind ? 8'h20 : 8'h0d;
-      else if (n.all && n.count == 4'(i - 1) && !n.blank_behind) number_text[8*i+:8] = 8'h0a;
+      if (i < 8 && (!part_digits.all || 4'(i) < part_digits.count)) number_text[8*i+:8] = {4'h3, part_digits.digits[4*(7-(i&7))+:4]};
+      else if (part_digits.all && part_digits.count == 4'(i)) number_text[8*i+:8] = part_digits.blank_behind ? 8'h20 : 8'h0d;
+      else if (part_digits.all && part_digits.count == 4'(i - 1) && !part_digits.blank_behind) number_text[8*i+:8] = 8'h0a;
     end
     whole = part;
     whole_bytes = part_bytes;
     if (part_number) begin
-      whole = n.with_flag ? {64'd0, number_text[47:0], 8'h20, 4'h3, n.flag} : {48'd0, number_text};
-      whole_bytes = {1'b0, number_bytes} + (n.with_flag ? 5'd2 : 5'd0);
+      whole = part_digits.with_flag ? {64'd0, number_text[47:0], 8'h20, 4'h3, part_digits.flag} : {48'd0, number_text};
+      whole_bytes = {1'b0, number_bytes} + (part_digits.with_flag ? 5'd2 : 5'd0);
     end
   end
   logic joins, join_ready, join_last;

@@ -24,14 +24,14 @@ module packer #(
   logic [HELD-1:0] held;
   logic [3:0] held_bytes;  // at most PIECE - 1
   logic rest;  // the held bytes are the end of a packet
-  logic [HELD+63:0] piece;  // behind what is held
+  logic [HELD+63:0] piece;  // behind what is held; whether it comes is known later
   logic [HELD+63:0] all;    // what is held, and the piece
   logic [4:0] added, total;
   logic carry_1, carry_2, carry_4;
   logic accepts, joins, emits;
 
   always_comb begin
-    piece = joins ? (HELD + 64)'(in_data) : '0;
+    piece = (HELD + 64)'(in_data);
     for (int s = 0; s < 4; s++) if (held_bytes[s]) piece = piece << (8 << s);
   end
   // The sum of sizes without a chain of carry cells: whether there is a beat of it is what is needed soonest.
@@ -43,7 +43,7 @@ module packer #(
   // without it, it does not become the last one.
   assign accepts = !rest && (!held_bytes[3] || (in_bytes != 5'd0 && !in_bytes[4] && !(in_bytes[3] && carry_4)));
   assign joins = accepts && in_valid;
-  assign all = {64'd0, held} | piece;
+  assign all = {64'd0, held} | (joins ? piece : '0);
   assign total[2:0] = {held_bytes[2] ^ added[2] ^ (joins && carry_2), held_bytes[1] ^ added[1] ^ (joins && carry_1),
                        held_bytes[0] ^ added[0]};
   assign total[3] = held_bytes[3] ^ added[3] ^ (joins && carry_4);

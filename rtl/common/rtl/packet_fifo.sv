@@ -31,7 +31,7 @@ module packet_fifo #(
   logic [W-1:0] head;
 
   assign in_ready = !full;
-  assign wr_next = wr + (LOG + 1)'(in_valid && in_ready);
+  assign wr_next = wr + 1'b1;
   assign fetch = done != rd && (!head_valid || head_ready);
 
   always_ff @(posedge clk) begin
@@ -46,12 +46,15 @@ module packet_fifo #(
       head_valid <= 1'b0;
       full <= 1'b0;
     end else begin
-      full <= ((abort ? done : in_valid && in_ready ? wr + 1'b1 : wr) ^ rd) == (LOG + 1)'(2 ** LOG);
+      // Whether the writer writes is known late.
+      if (abort) full <= (done ^ rd) == (LOG + 1)'(2 ** LOG);
+      else if (in_valid && in_ready) full <= (wr_next ^ rd) == (LOG + 1)'(2 ** LOG);
+      else full <= (wr ^ rd) == (LOG + 1)'(2 ** LOG);
       if (abort) begin
         wr <= done;
       end else begin
-        wr <= wr_next;
-        if (commit) done <= wr_next;
+        if (in_valid && in_ready) wr <= wr_next;
+        if (commit) done <= in_valid && in_ready ? wr_next : wr;
       end
       if (fetch) rd <= rd + 1'b1;
       if (fetch) head_valid <= 1'b1;

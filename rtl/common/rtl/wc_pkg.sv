@@ -298,12 +298,21 @@ package wc_pkg;
     else expiry_second = exptime - start;
   endfunction
 
-  // Decimal digits of a number to those of its double.
+  // Decimal digits of a number to those of its double, each bit from four: a digit that is 5 or more gives a
+  // carry, and its double's last digit without the carry from below is twice `half`.
   function automatic logic [79:0] doubled(logic [79:0] digits, logic carry);
-    logic [79:0] d;
-    d = digits;
-    for (int i = 0; i < 20; i++) if (d[4*i+:4] >= 4'd5) d[4*i+:4] = d[4*i+:4] + 4'd3;
-    doubled = {d[78:0], carry};
+    logic [3:0] d;
+    logic [2:0] half;
+    logic from_below;
+    from_below = carry;
+    for (int i = 0; i < 20; i++) begin
+      d = digits[4*i+:4];
+      half[2] = (d[2] && !d[1] && !d[0]) || (d[3] && d[0]);
+      half[1] = (!d[3] && !d[2] && d[1]) || (d[2] && d[1] && d[0]) || (d[3] && !d[0]);
+      half[0] = (!d[3] && !d[2] && d[0]) || (d[2] && d[1] && !d[0]) || (d[3] && !d[0]);
+      doubled[4*i+:4] = {half, from_below};
+      from_below = d[3] || (d[2] && (d[1] || d[0]));
+    end
   endfunction
 
 endpackage

@@ -34,6 +34,7 @@
     end
     if (f_started && !rst) begin
       assert (count <= 3'd4);
+      assert (one == (count != 3'd0) && two == (count >= 3'd2) && room == (count <= 3'd2));
       assert (f_in - f_out == count);
       assert (f_have == (f_place < count));
       if (f_have) assert (f_held_word == f_data);

@@ -2,6 +2,7 @@
 //
 // fifo, skid_buffer, packet_fifo, stream_gate, frame_mux: nothing is lost, repeated or mixed.
 #include <Vfifo.h>
+#include <Vfifo_head.h>
 #include <Vframe_mux.h>
 #include <Vpacket_fifo.h>
 #include <Vskid_buffer.h>
@@ -43,6 +44,11 @@ void run_fifo(const Setup& setup) {
   Model<Vfifo> model;
   Testbench bench(*model, setup);
   pass(model, bench, 8);
+}
+void run_fifo_head(const Setup& setup) {
+  Model<Vfifo_head> model;
+  Testbench bench(*model, setup);
+  pass(model, bench, 9);
 }
 void run_skid_buffer(const Setup& setup) {
   Model<Vskid_buffer> model;
@@ -148,6 +154,7 @@ void run_frame_mux(const Setup& setup) {
 }
 
 const Registered fifo("fifo", run_fifo);
+const Registered fifo_head("fifo_head", run_fifo_head);
 const Registered skid_buffer("skid_buffer", run_skid_buffer);
 const Registered packet_fifo("packet_fifo", run_packet_fifo);
 const Registered stream_gate("stream_gate", run_stream_gate);

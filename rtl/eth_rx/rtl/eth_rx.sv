@@ -53,17 +53,29 @@ module eth_rx
     type_t at_4;
     logic error;
     logic last;
+    logic below_2;      // the last one, of less than 2 bytes
+    logic below_6;
+    logic to_2;         // of up to 2
+    logic to_6;
     logic [3:0] bytes;
     logic [63:0] data;
   } beat_t;
   beat_t coming, first, second;
   logic first_valid, second_valid, take, take_both;
   assign coming = '{
-      at_0: type_of(in_data[15:0]), at_4: type_of(in_data[47:32]), error: in_error, last: in_last, bytes: in_bytes,
+      at_0: type_of(in_data[15:0]), at_4: type_of(in_data[47:32]), error: in_error, last: in_last,
+      below_2: in_last && in_bytes < 4'd2, below_6: in_last && in_bytes < 4'd6, to_2: in_last && in_bytes <= 4'd2,
+      to_6: in_last && in_bytes <= 4'd6, bytes: in_bytes,
       data: in_data & byte_mask(in_bytes)
   };
+  // What is taken is known late: the buffer keeps it from whoever sends.
+  beat_t came;
+  logic came_valid, came_ready;
+  skid_buffer #(.W($bits(beat_t))) arrives (
+      .clk, .rst, .in_valid, .in_ready, .in_data(coming), .out_valid(came_valid), .out_ready(came_ready), .out_data(came)
+  );
   two_beats #(.W($bits(beat_t))) beats (
-      .clk, .rst, .in_valid, .in_ready, .in_data(coming), .first_valid, .first, .second_valid, .second, .take, .take_both
+      .clk, .rst, .in_valid(came_valid), .in_ready(came_ready), .in_data(came), .first_valid, .first, .second_valid, .second, .take, .take_both
   );
 
   function automatic logic [47:0] mac_at(logic [47:0] bytes);
@@ -78,8 +90,8 @@ module eth_rx
   always_comb begin
     kind = state == S_TAG ? second.at_0 : second.at_4;
     reads = second_valid && (state == S_MAC || state == S_TAG || state == S_TAG2);
-    ends_before = second.last && second.bytes < (state == S_TAG ? 4'd2 : 4'd6);
-    ends_after = second.last && second.bytes == (state == S_TAG ? 4'd2 : 4'd6);
+    ends_before = state == S_TAG ? second.below_2 : second.below_6;
+    ends_after = state == S_TAG ? second.to_2 : second.to_6;  // where there is no end before
     if (state == S_MAC && first.last) begin
       reads = first_valid;
       ends_before = 1'b1;
@@ -99,7 +111,7 @@ module eth_rx
       else if (kind.tag && state == S_TAG2) drop_unsupported = 1'b1;
       else if (kind.tag)
         // The tag has two bytes more, and another type follows.
-        if (second.last && (state == S_MAC || second.bytes < 4'd6)) drop_truncated = 1'b1;
+        if (state == S_MAC ? second.last : second.below_6) drop_truncated = 1'b1;
         else next_tag = 1'b1;
       else if (!kind.v4 && !kind.v6) drop_not_for_us = 1'b1;
       else if (ends_after) drop_truncated = 1'b1;
@@ -113,7 +125,7 @@ module eth_rx
   logic ctx_waits;
   logic whole, closes;  // a beat of it is there; the second beat has its end
   assign whole = first.last || second_valid;
-  assign closes = !first.last && second.last && second.bytes <= (at_6 ? 4'd6 : 4'd2);
+  assign closes = !first.last && (at_6 ? second.to_6 : second.to_2);
   assign ctx_valid = ctx_waits;
   assign out_valid = state == S_PASS && first_valid && whole && (!ctx_waits || ctx_ready);
   assign out_data = at_6 ? {first.last ? 48'd0 : second.data[47:0], first.data[63:48]}
@@ -127,7 +139,9 @@ module eth_rx
   always_comb begin
     case (state)
       S_MAC: take = reads;
-      S_TAG, S_TAG2: take = reads && !next_tag;
+      // Not where another tag follows.
+      S_TAG: take = second_valid && (!second.at_0.tag || second.below_6);
+      S_TAG2: take = second_valid;
       S_PASS: take = out_valid && out_ready;
       default: take = first_valid;
     endcase

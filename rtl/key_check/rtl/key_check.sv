@@ -77,7 +77,7 @@ module key_check
     output logic                   counts_other_key  // a tag was right, the key was not
 );
   typedef enum logic [4:0] {
-    X_OP, X_COMPARE, X_KEY, X_DECIDE, X_VALUE, X_TOUCH, X_TOUCH_DATA, X_DRAIN,
+    X_OP, X_COMPARE, X_KEY, X_DECIDE, X_ACT, X_VALUE, X_TOUCH, X_TOUCH_DATA, X_DRAIN,
     X_WRITE, X_W_CAS, X_W_FLAGS, X_W_SIZES, X_W_KEY, X_W_VALUE, X_W_JOIN, X_W_NUMBER, X_PUBLISH,
     X_NUMBER, X_SIGN, X_SUM, X_DIGITS, X_ALIGN, X_RESULT
   } state_t;
@@ -86,16 +86,13 @@ module key_check
   // --- The item that was found, and its words that are still to come.
   logic [127:0] words;
   logic [63:0] word;
-  logic [2:0] words_ready;
   logic has_one, has_two;
   logic [1:0] item_take;
   word_window u_item (
       .clk, .rst, .in_valid(item_valid), .in_ready(item_ready), .in_data(item_data), .in_two(item_two),
-      .view(words), .count(words_ready), .take(item_take)
+      .view(words), .one(has_one), .two(has_two), .take(item_take)
   );
   assign word = words[63:0];
-  assign has_one = words_ready != 3'd0;
-  assign has_two = words_ready >= 3'd2;
   logic [63:0] i_cas;
   logic [31:0] i_flags, i_expiry;
   logic [11:0] i_vlen;
@@ -130,17 +127,27 @@ module key_check
   logic [31:0] op_expiry;  // from the cycle after X_OP on
   always_ff @(posedge clk) op_expiry <= expiry_second(op.exptime, now, unix_start);
 
-  // Whether the key goes to mc_format, whatever the outcome; else only a miss that shows its key.
-  logic forwards;
-  assign forwards = op.op == OP_GET && (!op.bin || op.ret_key);
+  // Whether the key goes to mc_format, whatever the outcome; else only a miss that shows its key. From the cycle after X_OP on.
+  logic forwards, key_forward, op_has_key;
+  always_ff @(posedge clk) begin
+    forwards <= op.op == OP_GET && (!op.bin || op.ret_key);
+    key_forward <= op.op == OP_GET && op.bin && op.ret_key;  // in X_KEY
+    op_has_key <= has_key(op.op);
+  end
 
-  do_t what;
-  outcome_t outcome;
-  err_t error;
+  // X_DECIDE finds out what is done, X_ACT does it. A get that hits is done in X_DECIDE.
+  do_t what, what_next;
+  outcome_t outcome, outcome_next;
+  err_t error, error_next;
+  always_ff @(posedge clk) begin
+    what <= what_next;
+    outcome <= outcome_next;
+    error <= error_next;
+  end
   logic [12:0] joined;     // bytes of both values, for append and prepend
   wire fits = joined <= 13'(VALUE_MAX);
   decision u_decision (
-      .op, .alive, .cas_differs, .has_value(i_vlen != 12'd0), .fits, .what, .outcome, .error
+      .op, .alive, .cas_differs, .has_value(i_vlen != 12'd0), .fits, .what(what_next), .outcome(outcome_next), .error(error_next)
   );
   logic is_get;
   logic gives_value;       // a hit: what X_DECIDE must know soonest
@@ -184,21 +191,19 @@ module key_check
   logic [63:0] join_data;
   logic [3:0] join_bytes;
   logic from_item;      // the next piece is of the old value
-  logic [11:0] old_left, add_left;  // bytes
-  wire first_is_old = op.op == OP_APPEND;
-  assign from_item = first_is_old ? old_left != 12'd0 : add_left == 12'd0;
+  logic [11:0] part_left, other_left;  // bytes of it, and of what comes behind it
+  logic part_ends, old_first, parts_left;
   logic joins;
-  assign joins = state == X_W_JOIN && (old_left != 12'd0 || add_left != 12'd0);
+  assign joins = state == X_W_JOIN && parts_left;
   assign join_valid = joins && (from_item ? has_one : value_valid);
   assign join_data = from_item ? word : value_data;
-  logic [11:0] part_left;
-  assign part_left = from_item ? old_left : add_left;
-  assign join_bytes = part_left > 12'd8 ? 4'd8 : part_left[3:0];
-  assign join_last = part_left <= 12'd8 && (from_item ? (add_left == 12'd0 || !first_is_old)
-                                                      : (old_left == 12'd0 || first_is_old));
-  logic packed_valid, packed_last;
-  logic [63:0] packed_data;
-  logic [3:0] packed_bytes;
+  assign part_ends = part_left <= 12'd8;
+  assign join_bytes = part_ends ? part_left[3:0] : 4'd8;
+  assign join_last = part_ends && other_left == 12'd0;
+  assign old_first = op.op == OP_APPEND ? i_vlen != 12'd0 : op.vlen == 12'd0;
+  logic packed_valid, packed_last, packs, pack_ready;
+  logic [63:0] packed_data, pack_data;
+  logic [3:0] pack_bytes;
   logic piece_valid, piece_ready, piece_last;
   logic [63:0] piece;
   logic [3:0] piece_bytes;
@@ -208,22 +213,22 @@ module key_check
   );
   packer #(.PIECE(8)) pieces (
       .clk, .rst, .in_valid(piece_valid), .in_ready(piece_ready), .in_data(piece),
-      .in_bytes({1'b0, piece_bytes}), .in_last(piece_last), .out_valid(packed_valid),
-      .out_ready(data_ready && state == X_W_JOIN), .out_data(packed_data), .out_bytes(packed_bytes),
-      .out_last(packed_last)
+      .in_bytes({1'b0, piece_bytes}), .in_last(piece_last), .out_valid(packs),
+      .out_ready(pack_ready), .out_data(pack_data), .out_bytes(pack_bytes), .out_last(packed_last)
+  );
+  skid_buffer #(.W(64)) packed_pieces (
+      .clk, .rst, .in_valid(packs), .in_ready(pack_ready), .in_data(pack_data), .out_valid(packed_valid),
+      .out_ready(data_ready && state == X_W_JOIN), .out_data(packed_data)
   );
   // --- Handshakes.
   // The CAS id comes with the key's first word.
   logic compares, compare_first, compare_has;
   logic [63:0] compare_word;
-  assign compare_first = key_at == 6'd0;
   assign compare_has = compare_first ? has_two : has_one;
   assign compare_word = compare_first ? words[127:64] : word;
   assign compares = state == X_COMPARE && compare_has && key_valid && (!forwards || key_out_ready);
-  logic key_forward;  // in X_KEY
   logic passes_key;
   assign passes_key = state == X_KEY && key_left != 6'd0 && key_valid && (!key_forward || key_out_ready);
-  assign key_forward = op.op == OP_GET && op.bin && op.ret_key;
   assign key_ready = (state == X_COMPARE) ? compares : passes_key;
   assign key_out_valid = (state == X_COMPARE && forwards && compare_has && key_valid) ||
                          (state == X_KEY && key_forward && key_left != 6'd0 && key_valid);
@@ -310,13 +315,19 @@ module key_check
   assign result_valid = (state == X_RESULT && !result_sent) || gives_value;
   assign op_ready = ends;
   logic writes_started;  // the hazard ends with the memory's answer
-  assign update_valid = state == X_PUBLISH || (state == X_DECIDE && what == D_REMOVE);
+  assign update_valid = state == X_PUBLISH || (state == X_ACT && what == D_REMOVE);
   assign update_live = state == X_PUBLISH;
   assign update_beats = write_beats;
   assign update_half = !half;
   assign touch_valid = state == X_PUBLISH || (gives_value && result_ready);
   assign free_valid = ends && is_write(op.op, op.touch) && !writes_started;
-  assign flush_valid = ends && op.op == OP_FLUSH;
+  // Before its result is taken: nothing else is under way.
+  logic is_flush, flushed;
+  assign flush_valid = state == X_RESULT && is_flush && !flushed;
+  always_ff @(posedge clk) begin
+    is_flush <= op.op == OP_FLUSH;
+    flushed <= state == X_RESULT && is_flush;
+  end
 
   result_t hit;
   always_comb begin
@@ -359,6 +370,7 @@ module key_check
         X_OP: begin
           match <= words[71:64] == op.klen;
           key_at <= '0;
+          compare_first <= 1'b1;
           key_left <= op.kbeats;
           value_left <= op.vbeats;
           item_left <= beats - 8'd2;
@@ -406,6 +418,7 @@ module key_check
         end
         X_COMPARE:
         if (compares) begin
+          compare_first <= 1'b0;
           if (compare_first) begin
             i_cas <= word;
             cas_differs <= op.cas_cmp && op.cas != word;
@@ -415,9 +428,16 @@ module key_check
         end
         X_KEY: begin
           if (key_left == 6'd0) state <= X_DRAIN;
-          else if (passes_key && key_left == 6'd1) state <= has_key(op.op) ? X_DECIDE : X_DRAIN;
+          else if (passes_key && key_left == 6'd1) state <= op_has_key ? X_DECIDE : X_DRAIN;
         end
-        X_DECIDE: begin
+        X_DECIDE:
+        if (!gives_value) begin
+          state <= X_ACT;
+        end else if (result_ready) begin
+          result_sent <= 1'b1;
+          state <= value_ends ? X_OP : X_VALUE;
+        end
+        X_ACT: begin
           r.outcome <= outcome;
           if (outcome == OUT_ERROR) r.err <= error;
           r.cas <= i_cas;
@@ -427,8 +447,10 @@ module key_check
           new_expiry <= op_expiry;
           new_vlen <= op.vlen;
           new_vbeats <= op.vbeats;
-          old_left <= i_vlen;
-          add_left <= op.vlen;
+          from_item <= old_first;
+          part_left <= old_first ? i_vlen : op.vlen;
+          other_left <= old_first ? (op.op == OP_APPEND ? op.vlen : 12'd0) : (op.op == OP_APPEND ? 12'd0 : i_vlen);
+          parts_left <= 1'b1;
           number <= '0;
           number_bad <= 1'b0;
           number_done <= 1'b0;
@@ -440,10 +462,6 @@ module key_check
           bcd <= '0;
           step <= '0;
           case (what)
-            D_VALUE: if (result_ready) begin
-              result_sent <= 1'b1;
-              state <= value_ends ? X_OP : X_VALUE;
-            end
             D_STORE: state <= !item_none ? X_DRAIN : X_WRITE;
             D_JOIN: begin
               new_flags <= i_flags;
@@ -466,7 +484,7 @@ module key_check
               state <= X_DRAIN;
             end
             D_TOUCH: state <= X_TOUCH;
-            default: state <= X_DRAIN;
+            default: state <= item_none && value_left == 9'd0 ? X_RESULT : X_DRAIN;
           endcase
         end
         X_VALUE: begin
@@ -580,8 +598,12 @@ module key_check
             if (vbeats_left == 9'd1) state <= X_PUBLISH;
           end
           if (state == X_W_JOIN && join_valid && join_ready) begin
-            if (from_item) old_left <= old_left - {8'd0, join_bytes};
-            else add_left <= add_left - {8'd0, join_bytes};
+            part_left <= part_ends ? other_left : part_left - 12'd8;
+            if (part_ends) begin
+              from_item <= !from_item;
+              other_left <= '0;
+              if (other_left == 12'd0) parts_left <= 1'b0;
+            end
           end
         end
         X_PUBLISH: begin
@@ -595,5 +617,5 @@ module key_check
   end
 
   logic unused;
-  assign unused = packed_last ^ (^packed_bytes);
+  assign unused = packed_last ^ (^pack_bytes);
 endmodule

@@ -24,8 +24,8 @@ module mc_format
     output logic        out_last
 );
   typedef enum logic [3:0] {
-    F_IDLE, F_SKIP, F_DROP, F_FIRST, F_KEY, F_FLAGS, F_SIZE, F_CAS, F_VALUE, F_TAIL, F_FETCH,
-    F_TEXT, F_NUMBER, F_HEAD, F_EXTRAS
+    F_IDLE, F_SKIP, F_DROP, F_FIRST, F_KEY, F_FLAGS, F_SIZE, F_CAS, F_VALUE, F_TAIL, F_TEXT,
+    F_NUMBER, F_HEAD, F_EXTRAS
   } state_t;
   state_t state;
 
@@ -110,13 +110,35 @@ module mc_format
   endfunction
   localparam places_t PLACES = all_places();
   localparam places_t SIZES = all_sizes();
+  // An index would make a memory of it, and of the register in front its address: a late one.
+  function automatic logic [6:0] chosen_of(places_t all, text_t t);
+    chosen_of = '0;
+    for (int i = 0; i < TEXTS; i++) if (t == text_t'(i)) chosen_of |= all[i];
+  endfunction
   localparam chunks_t TEXT = all_chunks();
 
-  result_t q;
-  text_t text, text_next;
-  logic [7:0] status, status_next;
-  logic silent, has_text;
-  // What the result in `result` asks for.
+  // --- What a result asks for is found out in the cycle before it can be taken.
+  typedef struct packed {
+    result_t result;       // `number` is what is shown first: flags, or the number of incr
+    text_t text;
+    logic [7:0] status;
+    logic text_follows;
+    logic has_extras;
+    logic has_cas;
+    logic shows_key;
+    logic bare;
+    logic last_key_word;
+    logic last_value_word;
+    logic [2:0] number_below;  // 2^32, 4096, 10
+    logic [2:0] cas_below;
+    logic [12:0] body;     // of a binary reply without a text: its size
+    logic [11:0] vlen_digits;  // of the upper seven bits of vlen
+    state_t first;
+  } task_t;
+  task_t coming, d;
+  text_t text_next;
+  logic [7:0] status_next;
+  logic silent, has_text, key_next, hit_next, extras_next;
   always_comb begin
     text_next = T_END;
     status_next = 8'h00;
@@ -207,64 +229,153 @@ module mc_format
     end
   end
 
+  assign hit_next = result.outcome == OUT_HIT;
+  assign extras_next = hit_next || result.outcome == OUT_TOUCHED;
+  assign key_next = result.ret_key && (hit_next || result.outcome == OUT_MISS);
+  // Decimal digits of a number with more bits behind it, the first one at the top.
+  function automatic logic [15:0] with_bits(logic [15:0] digits, logic [2:0] bits, int count);
+    logic [79:0] all;
+    all = {64'd0, digits};
+    for (int i = 2; i >= 0; i--) if (i < count) all = doubled(all, bits[i]);
+    with_bits = all[15:0];
+  endfunction
+  function automatic logic [11:0] upper_digits(logic [6:0] bits);
+    logic [15:0] digits;
+    digits = with_bits({13'd0, bits[6:4]}, bits[3:1], 3);
+    digits = with_bits(digits, {2'd0, bits[0]}, 1);
+    upper_digits = digits[11:0];
+  endfunction
+  function automatic logic [2:0] class_of(logic [63:0] value);
+    class_of[2] = value[63:32] == '0;
+    class_of[1] = value[63:12] == '0;
+    class_of[0] = value[63:4] == '0 && (!value[3] || value[2:1] == 2'd0);
+  endfunction
+  always_comb begin
+    coming.result = result;
+    if (result.outcome != OUT_NUMBER) coming.result.number = {32'd0, result.flags};
+    coming.number_below = class_of(coming.result.number);
+    coming.cas_below = class_of(result.cas);
+    coming.text = text_next;
+    coming.status = status_next;
+    coming.text_follows = !silent && has_text;
+    coming.has_extras = extras_next;
+    coming.has_cas = extras_next || result.outcome == OUT_STORED || result.outcome == OUT_NUMBER;
+    coming.shows_key = key_next;
+    coming.bare = hit_next ? !key_next && result.vlen == 12'd0 : !key_next && !has_text && result.outcome != OUT_NUMBER;
+    coming.last_key_word = result.kbeats == 6'd1;
+    coming.last_value_word = result.vbeats == 9'd1;
+    coming.body = (hit_next ? {1'b0, result.vlen} : {9'd0, result.outcome == OUT_NUMBER, 3'd0}) +
+                  ((key_next ? {5'd0, result.klen} : 13'd0) + {10'd0, extras_next, 2'b00});
+    coming.vlen_digits = upper_digits(result.vlen[11:5]);
+    if (silent) coming.first = result.kbeats == 6'd0 ? F_SKIP : F_DROP;
+    else if (result.bin) coming.first = F_HEAD;
+    else if (hit_next) coming.first = F_FIRST;
+    else if (result.kbeats != 6'd0) coming.first = F_DROP;
+    else if (result.outcome == OUT_NUMBER) coming.first = F_NUMBER;
+    else coming.first = has_text ? F_TEXT : F_SKIP;
+  end
+  logic d_valid, d_ready;
+  skid_buffer #(.W($bits(task_t))) tasks (
+      .clk, .rst, .in_valid(result_valid), .in_ready(result_ready), .in_data(coming), .out_valid(d_valid), .out_ready(d_ready),
+      .out_data(d)
+  );
+
   // --- The result in progress. The next one is taken in the cycle in which its last piece leaves.
-  logic load, done;
-  logic [6:0] text_at;      // chunk
-  logic [6:0] text_bytes;   // that are left
-  logic last_chunk;
-  logic [12:0] body_before; // of a binary reply without a text: its size, without extras
+  result_t q;
+  logic [7:0] status;
+  logic load, loaded, done;
+  text_t text;
+  logic [2:0] number_below, cas_below;
+  logic piece_valid, piece_ready, piece_last, piece_number;
   logic [12:0] body_size;
   logic has_extras, shows_key, has_cas, bare, text_follows;
   logic [5:0] key_left;     // words
   logic [8:0] value_left;
   logic last_key_word, last_value_word, no_value;
-  assign result_ready = state == F_IDLE || done;
-  assign load = result_valid && result_ready;
-  assign no_value = q.vlen == 12'd0;
-  logic key_next, hit_next, extras_next;
-  assign hit_next = result.outcome == OUT_HIT;
-  assign extras_next = hit_next || result.outcome == OUT_TOUCHED;
-  assign key_next = result.ret_key && (hit_next || result.outcome == OUT_MISS);
-  assign body_size = text_follows ? {6'd0, SIZES[text]} : body_before + {10'd0, has_extras, 2'b00};
+  assign d_ready = state == F_IDLE || done;
+  assign load = d_valid && d_ready;
 
-  // --- Numbers: flags or the number of incr in the one, the size in the other; the CAS id
-  // afterwards in the first.
-  logic start_cas, take_a, done_a, done_b, last_a;
-  logic [31:0] digits_a, digits_b;
-  logic [4:0] count_a, count_b;
-  decimal number_a (
-      .clk, .rst, .start(load || start_cas),
-      .value(start_cas ? q.cas : result.outcome == OUT_NUMBER ? result.number : {32'd0, result.flags}),
-      .take(take_a), .done(done_a), .digits(digits_a), .count(count_a)
-  );
-  decimal #(.WIDE(1'b0)) number_b (
-      .clk, .rst, .start(load), .value({52'd0, result.vlen}), .take(1'b0), .done(done_b), .digits(digits_b),
-      .count(count_b)
-  );
-  assign last_a = count_a <= 5'd8;
-  logic one_digit;  // flags of one digit go with the size
-  assign one_digit = count_a == 5'd1;
-
-  // Digits and what follows them, a blank or the line's end: at most eight digits, so ten bytes.
-  logic of_size, blank_behind, number_last;
-  logic [3:0] number_count;
-  logic [31:0] number_digits;
-  logic [79:0] number_text;
-  logic [3:0] number_bytes;
-  assign of_size = state == F_SIZE || (state == F_FLAGS && one_digit);
-  assign number_digits = of_size ? digits_b : digits_a;
-  assign number_count = of_size ? count_b[3:0] : count_a[3:0];
-  assign number_last = of_size || last_a;
-  assign blank_behind = of_size ? q.ret_cas : state == F_FLAGS;
-  assign number_bytes = !number_last ? 4'd8 : number_count + (blank_behind ? 4'd1 : 4'd2);
-  always_comb begin
-    number_text = '0;
-    for (int i = 0; i < 10; i++) begin
-      if (i < 8 && (!number_last || 4'(i) < number_count)) number_text[8*i+:8] = {4'h3, number_digits[4*(7-(i&7))+:4]};
-      else if (number_last && number_count == 4'(i)) number_text[8*i+:8] = blank_behind ? 8'h20 : 8'h0d;
-      else if (number_last && number_count == 4'(i - 1) && !blank_behind) number_text[8*i+:8] = 8'h0a;
+  // --- Its text is fetched from memory while what is in front of it leaves, or in four cycles.
+  logic [6:0] text_at;      // chunk
+  logic [6:0] text_bytes;   // that are left
+  logic fetches, word_valid, word_ready, word_last, text_valid, text_take, text_last;
+  logic [63:0] word, text_word;
+  logic [3:0] word_bytes, text_word_bytes;
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      fetches <= 1'b0;
+      word_valid <= 1'b0;
+    end else begin
+      if (loaded) fetches <= text_follows;
+      else if (word_ready && text_bytes <= 7'd8) fetches <= 1'b0;
+      if (word_ready) word_valid <= fetches;
+    end
+    if (loaded) begin
+      text_at <= chosen_of(PLACES, text);
+      text_bytes <= chosen_of(SIZES, text);
+    end else if (fetches && word_ready) begin
+      text_at <= text_at + 7'd1;
+      text_bytes <= text_bytes - 7'd8;
+    end
+    if (word_ready) begin
+      word <= TEXT[text_at];
+      word_last <= text_bytes <= 7'd8;
+      word_bytes <= text_bytes <= 7'd8 ? text_bytes[3:0] : 4'd8;
     end
   end
+  skid_buffer #(.W(69)) texts (
+      .clk, .rst, .in_valid(word_valid), .in_ready(word_ready), .in_data({word_last, word_bytes, word}), .out_valid(text_valid),
+      .out_ready(text_take), .out_data({text_last, text_word_bytes, text_word})
+  );
+  assign text_take = state == F_TEXT && piece_ready;
+
+  // --- Numbers: flags or the number of incr in the one, the CAS id afterwards. The size, of at most four digits, is there two
+  // cycles after its result has been taken, before it is needed.
+  logic starts_cas, cas_starts, take_a, done_a, last_a;
+  logic one_digit;  // flags of one digit go with the size
+  logic [31:0] digits_a;
+  logic [4:0] count_a;
+  decimal number_a (
+      .clk, .rst, .clear(load || starts_cas), .start(loaded || cas_starts), .value(cas_starts ? q.cas : q.number),
+      .below(cas_starts ? cas_below : number_below), .take(take_a), .done(done_a), .digits(digits_a), .count(count_a), .is_one(one_digit), .is_last(last_a)
+  );
+  always_ff @(posedge clk) begin
+    loaded <= load && !rst;
+    cas_starts <= starts_cas && !rst;
+  end
+  logic [15:0] size_upper, size_digits, digits_b;
+  logic [1:0] size_bits;
+  logic [2:0] count_b;
+  assign size_digits = with_bits(size_upper, {1'b0, size_bits}, 2);
+  always_ff @(posedge clk) begin
+    if (load) begin
+      size_upper <= with_bits({4'd0, d.vlen_digits}, d.result.vlen[4:2], 3);
+      size_bits <= d.result.vlen[1:0];
+    end
+    if (size_digits[15:12] != 4'd0) {count_b, digits_b} <= {3'd4, size_digits};
+    else if (size_digits[11:8] != 4'd0) {count_b, digits_b} <= {3'd3, size_digits[11:0], 4'd0};
+    else if (size_digits[7:4] != 4'd0) {count_b, digits_b} <= {3'd2, size_digits[7:0], 8'd0};
+    else {count_b, digits_b} <= {3'd1, size_digits[3:0], 12'd0};
+  end
+
+  // Digits and what follows them, a blank or the line's end.
+  typedef struct packed {
+    logic with_flag;       // flags of one digit, and a blank, come first
+    logic blank_behind;
+    logic all;             // all digits: something follows them
+    logic [3:0] flag;
+    logic [3:0] count;
+    logic [31:0] digits;
+  } number_t;
+  logic of_size;
+  number_t number_part;
+  assign of_size = state == F_SIZE || (state == F_FLAGS && one_digit);
+  assign number_part.with_flag = state == F_FLAGS && one_digit;
+  assign number_part.blank_behind = of_size ? q.ret_cas : state == F_FLAGS;
+  assign number_part.all = of_size || last_a;
+  assign number_part.flag = digits_a[31:28];
+  assign number_part.count = of_size ? {1'b0, count_b} : count_a[3:0];
+  assign number_part.digits = of_size ? {digits_b, 16'd0} : digits_a;
 
   // --- A key's word, and in a text reply a blank behind the key.
   logic [71:0] key_text;
@@ -289,29 +400,65 @@ module mc_format
   end
 
   // --- Pieces. Bytes above a piece's size are zero.
-  logic piece_valid, piece_ready, piece_last;
   logic [127:0] piece;
   logic [4:0] piece_bytes;
   logic ends;      // this piece is the result's last
   logic sent;
   assign sent = piece_valid && piece_ready;
-  // What composes pieces and what joins them are a cycle each.
+  // What chooses pieces, what makes bytes of digits and what joins pieces are a cycle each.
+  logic part_valid, part_ready, part_last, part_number;
+  logic [127:0] part;
+  logic [4:0] part_bytes;
+  skid_buffer #(.W(135)) chosen (
+      .clk, .rst, .in_valid(piece_valid), .in_ready(piece_ready), .in_data({piece_number, piece_last, piece_bytes, piece}),
+      .out_valid(part_valid), .out_ready(part_ready), .out_data({part_number, part_last, part_bytes, part})
+  );
+  number_t part_digits;
+  logic [79:0] number_text;  // at most eight digits, so ten bytes
+  logic [3:0] number_bytes;
+  logic [127:0] whole;
+  logic [4:0] whole_bytes;
+  assign part_digits = part[$bits(number_t)-1:0];
+  assign number_bytes = !part_digits.all ? 4'd8 : part_digits.count + (part_digits.blank_behind ? 4'd1 : 4'd2);
+  always_comb begin
+    number_text = '0;
+    for (int i = 0; i < 10; i++) begin
+      if (i < 8 && (!part_digits.all || 4'(i) < part_digits.count)) number_text[8*i+:8] = {4'h3, part_digits.digits[4*(7-(i&7))+:4]};
+      else if (part_digits.all && part_digits.count == 4'(i)) number_text[8*i+:8] = part_digits.blank_behind ? 8'h20 : 8'h0d;
+      else if (part_digits.all && part_digits.count == 4'(i - 1) && !part_digits.blank_behind) number_text[8*i+:8] = 8'h0a;
+    end
+    whole = part;
+    whole_bytes = part_bytes;
+    if (part_number) begin
+      whole = part_digits.with_flag ? {64'd0, number_text[47:0], 8'h20, 4'h3, part_digits.flag} : {48'd0, number_text};
+      whole_bytes = {1'b0, number_bytes} + (part_digits.with_flag ? 5'd2 : 5'd0);
+    end
+  end
   logic joins, join_ready, join_last;
   logic [127:0] join_piece;
   logic [4:0] join_bytes;
   skid_buffer #(.W(134)) composed (
-      .clk, .rst, .in_valid(piece_valid), .in_ready(piece_ready), .in_data({piece_last, piece_bytes, piece}),
+      .clk, .rst, .in_valid(part_valid), .in_ready(part_ready), .in_data({part_last, whole_bytes, whole}),
       .out_valid(joins), .out_ready(join_ready), .out_data({join_last, join_bytes, join_piece})
   );
+  logic joined, joined_ready, joined_last;
+  logic [63:0] joined_data;
+  logic [3:0] joined_bytes;
   packer pieces (
       .clk, .rst, .in_valid(joins), .in_ready(join_ready), .in_data(join_piece), .in_bytes(join_bytes),
-      .in_last(join_last), .out_valid, .out_ready, .out_data, .out_bytes, .out_last
+      .in_last(join_last), .out_valid(joined), .out_ready(joined_ready), .out_data(joined_data), .out_bytes(joined_bytes),
+      .out_last(joined_last)
+  );
+  skid_buffer #(.W(69)) replies (
+      .clk, .rst, .in_valid(joined), .in_ready(joined_ready), .in_data({joined_last, joined_bytes, joined_data}), .out_valid,
+      .out_ready, .out_data({out_last, out_bytes, out_data})
   );
 
   always_comb begin
     piece_valid = 1'b0;
     piece = '0;
     piece_bytes = 5'd0;
+    piece_number = 1'b0;
     ends = 1'b0;
     case (state)
       F_SKIP: begin
@@ -330,25 +477,15 @@ module mc_format
         piece_bytes = {1'b0, key_bytes} + {4'd0, !q.bin && last_key_word};
         ends = q.bin && last_key_word && no_value;
       end
-      F_FLAGS: begin
-        piece_valid = done_a && (done_b || !one_digit);
-        if (one_digit) begin
-          piece = {64'd0, number_text[47:0], 8'h20, 4'h3, digits_a[31:28]};
-          piece_bytes = {1'b0, number_bytes} + 5'd2;
-        end else begin
-          piece = {48'd0, number_text};
-          piece_bytes = {1'b0, number_bytes};
-        end
+      F_FLAGS, F_CAS: begin
+        piece_valid = done_a;
+        piece = 128'(number_part);
+        piece_number = 1'b1;
       end
       F_SIZE: begin
-        piece_valid = done_b;
-        piece = {48'd0, number_text};
-        piece_bytes = {1'b0, number_bytes};
-      end
-      F_CAS: begin
-        piece_valid = done_a;
-        piece = {48'd0, number_text};
-        piece_bytes = {1'b0, number_bytes};
+        piece_valid = 1'b1;
+        piece = 128'(number_part);
+        piece_number = 1'b1;
       end
       F_VALUE: begin
         piece_valid = value_valid;
@@ -367,15 +504,16 @@ module mc_format
         ends = 1'b1;
       end
       F_TEXT: begin
-        piece_valid = 1'b1;
-        piece = {64'd0, TEXT[text_at]};
-        piece_bytes = last_chunk ? {1'b0, text_bytes[3:0]} : 5'd8;
-        ends = last_chunk;
+        piece_valid = text_valid;
+        piece = {64'd0, text_word};
+        piece_bytes = {1'b0, text_word_bytes};
+        ends = text_last;
       end
       F_NUMBER: begin
         piece_valid = q.bin || done_a;
-        piece = q.bin ? {64'd0, swap64(q.number)} : {48'd0, number_text};
-        piece_bytes = q.bin ? 5'd8 : {1'b0, number_bytes};
+        piece = q.bin ? {64'd0, swap64(q.number)} : 128'(number_part);
+        piece_bytes = 5'd8;
+        piece_number = !q.bin;
         ends = q.bin || last_a;
       end
       F_HEAD: begin
@@ -402,7 +540,7 @@ module mc_format
       F_KEY: done = piece_ready && key_valid && q.bin && last_key_word && no_value;
       F_VALUE: done = piece_ready && value_valid && last_value_word;
       F_TAIL: done = piece_ready;
-      F_TEXT: done = piece_ready && last_chunk;
+      F_TEXT: done = piece_ready && text_valid && text_last;
       F_NUMBER: done = piece_ready && (q.bin || (done_a && last_a));
       F_EXTRAS: done = piece_ready && bare;
       default: done = 1'b0;
@@ -410,37 +548,30 @@ module mc_format
   end
   assign key_ready = state == F_DROP || ((state == F_FIRST || state == F_KEY) && piece_ready);
   assign value_ready = state == F_VALUE && piece_ready;
-  assign start_cas = state == F_FLAGS && sent && last_a && q.ret_cas;
+  assign starts_cas = state == F_FLAGS && sent && last_a && q.ret_cas;
   assign take_a = sent && !of_size && (state == F_FLAGS || state == F_CAS || state == F_NUMBER);
 
-  state_t first_state, value_state;
-  always_comb begin
-    if (!result_valid) first_state = F_IDLE;
-    else if (silent) first_state = result.kbeats == 6'd0 ? F_SKIP : F_DROP;
-    else if (result.bin) first_state = F_HEAD;
-    else if (result.outcome == OUT_HIT) first_state = F_FIRST;
-    else if (result.kbeats != 6'd0) first_state = F_DROP;
-    else if (result.outcome == OUT_NUMBER) first_state = F_NUMBER;
-    else first_state = has_text ? F_FETCH : F_SKIP;
-  end
+  state_t value_state;
   assign value_state = no_value ? F_TAIL : F_VALUE;
 
   always_ff @(posedge clk) begin
     if (load) begin
-      q <= result;
-      status <= status_next;
-      text <= text_next;
-      text_follows <= !silent && has_text;
-      body_before <= (hit_next ? {1'b0, result.vlen} : {9'd0, result.outcome == OUT_NUMBER, 3'd0}) +
-                     (key_next ? {5'd0, result.klen} : 13'd0);
-      bare <= hit_next ? !key_next && result.vlen == 12'd0 : !key_next && !has_text && result.outcome != OUT_NUMBER;
-      has_extras <= extras_next;
-      has_cas <= extras_next || result.outcome == OUT_STORED || result.outcome == OUT_NUMBER;
-      shows_key <= key_next;
-      key_left <= result.kbeats;
-      last_key_word <= result.kbeats == 6'd1;
-      value_left <= result.vbeats;
-      last_value_word <= result.vbeats == 9'd1;
+      q <= d.result;
+      status <= d.status;
+      text <= d.text;
+      number_below <= d.number_below;
+      cas_below <= d.cas_below;
+      text_follows <= d.text_follows;
+      body_size <= d.text_follows ? {6'd0, chosen_of(SIZES, d.text)} : d.body;
+      bare <= d.bare;
+      has_extras <= d.has_extras;
+      has_cas <= d.has_cas;
+      shows_key <= d.shows_key;
+      no_value <= d.result.vlen == 12'd0;
+      key_left <= d.result.kbeats;
+      last_key_word <= d.last_key_word;
+      value_left <= d.result.vbeats;
+      last_value_word <= d.last_value_word;
     end else begin
       if (key_valid && key_ready) begin
         key_left <= key_left - 6'd1;
@@ -451,21 +582,12 @@ module mc_format
         last_value_word <= value_left == 9'd2;
       end
     end
-    if (state != F_TEXT) begin
-      text_at <= PLACES[text];
-      text_bytes <= SIZES[text];
-      last_chunk <= SIZES[text] <= 7'd8;
-    end else if (sent) begin
-      text_at <= text_at + 7'd1;
-      text_bytes <= text_bytes - 7'd8;
-      last_chunk <= text_bytes <= 7'd16;
-    end
   end
   always_ff @(posedge clk) begin
     if (rst) begin
       state <= F_IDLE;
-    end else if (result_ready) begin
-      state <= first_state;
+    end else if (d_ready) begin
+      state <= d_valid ? d.first : F_IDLE;
     end else begin
       case (state)
         // Keys that have been forwarded although the reply does not show them.
@@ -475,7 +597,6 @@ module mc_format
         F_FLAGS: if (sent && last_a) state <= !one_digit ? F_SIZE : q.ret_cas ? F_CAS : value_state;
         F_SIZE: if (sent) state <= q.ret_cas ? F_CAS : value_state;
         F_CAS: if (sent && last_a) state <= value_state;
-        F_FETCH: state <= F_TEXT;
         F_HEAD: if (sent) state <= F_EXTRAS;
         F_EXTRAS:
         if (sent) begin
@@ -489,5 +610,5 @@ module mc_format
   end
 
   logic unused;
-  assign unused = (^q.kbeats) ^ (^q.vbeats) ^ count_b[4];
+  assign unused = (^q.kbeats) ^ (^q.vbeats);
 endmodule

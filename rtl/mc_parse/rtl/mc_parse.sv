@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads the requests of a datagram, text or binary, and emits operations. Key and value of an
-// operation go to their streams before the operation itself, aligned to beats and padded with
+// operation are written before the operation itself, aligned to beats and padded with
 // zeros, so each stream must have room for the longest key or value. All requests of a datagram
 // become operations in order; the last one has `eod`. A request that the datagram does not hold
 // completely is answered with an error and has no effect.
@@ -31,8 +31,39 @@ module mc_parse
     input  logic        value_ready,
     output logic [63:0] value_data
 );
-  logic room;
-  assign room = op_ready && key_ready && value_ready;
+  // Whether there is room is known a cycle late, and what is emitted is in registers before it is written: the FIFOs
+  // behind have places for what comes then.
+  logic room, op_room, key_room, value_room;
+  logic emits, pushes_key, pushes_value, emitted, key_pushed, value_pushed;
+  meta_t emit_op, emitted_op;
+  logic [63:0] key_next, value_next, key_word, value_word;
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      room <= 1'b0;
+      emitted <= 1'b0;
+      key_pushed <= 1'b0;
+      value_pushed <= 1'b0;
+    end else begin
+      room <= op_room && key_room && value_room;
+      emitted <= emits;
+      key_pushed <= pushes_key;
+      value_pushed <= pushes_value;
+    end
+    emitted_op <= emit_op;
+    key_word <= key_next;
+    value_word <= value_next;
+  end
+  fifo #(.W($bits(meta_t)), .LOG(3), .HEAD(1'b1), .SPARE(2)) ops (
+      .clk, .rst, .in_valid(emitted), .in_ready(op_room), .in_data(emitted_op), .out_valid(op_valid), .out_ready(op_ready), .out_data(op)
+  );
+  fifo #(.W(64), .LOG(3), .SPARE(2)) keys (
+      .clk, .rst, .in_valid(key_pushed), .in_ready(key_room), .in_data(key_word), .out_valid(key_valid), .out_ready(key_ready),
+      .out_data(key_data)
+  );
+  fifo #(.W(64), .LOG(3), .SPARE(2)) values (
+      .clk, .rst, .in_valid(value_pushed), .in_ready(value_room), .in_data(value_word), .out_valid(value_valid),
+      .out_ready(value_ready), .out_data(value_data)
+  );
 
   // --- The datagram. Of one that has been answered what is left is passed over.
   logic busy;
@@ -70,24 +101,24 @@ module mc_parse
   // --- Together.
   always_comb begin
     reading = binary ? bin : text;
-    op_valid = reading.emit;
-    op = reading.op;
-    op.opcode = bin.op.opcode;  // zero in text
-    op.opaque = bin.op.opaque;
-    op.initial_value = bin.op.initial_value;
+    emits = reading.emit;
+    emit_op = reading.op;
+    emit_op.opcode = bin.op.opcode;  // zero in text
+    emit_op.opaque = bin.op.opaque;
+    emit_op.initial_value = bin.op.initial_value;
     // A datagram whose last request has no reply.
     if (stopped) begin
-      op_valid = op_ready;
-      op.op = OP_NOP;
-      op.kbeats = '0;
-      op.vbeats = '0;
-      op.eod = 1'b1;
+      emits = room;
+      emit_op.op = OP_NOP;
+      emit_op.kbeats = '0;
+      emit_op.vbeats = '0;
+      emit_op.eod = 1'b1;
     end
   end
-  assign key_valid = reading.push_key;
-  assign key_data = (binary ? view : piece.data) & byte_mask(reading.key_part);
-  assign value_valid = reading.push_value;
-  assign value_data = view & byte_mask(reading.value_part);
+  assign pushes_key = reading.push_key;
+  assign key_next = (binary ? view : piece.data) & byte_mask(reading.key_part);
+  assign pushes_value = reading.push_value;
+  assign value_next = view & byte_mask(reading.value_part);
 
   always_ff @(posedge clk) begin
     if (rst) begin
@@ -95,8 +126,8 @@ module mc_parse
       stopped <= 1'b0;
     end else begin
       if (begins) busy <= 1'b1;
-      else if (op_valid && op.eod) busy <= 1'b0;
-      stopped <= reading.stops && !reading.emit ? 1'b1 : stopped && !op_valid;
+      else if (emits && emit_op.eod) busy <= 1'b0;
+      stopped <= reading.stops && !reading.emit ? 1'b1 : stopped && !emits;
     end
     if (begins) begin
       binary <= first_byte == 8'h80;

@@ -121,16 +121,16 @@ module text_reader
   logic [63:0] number;
   logic [4:0] digits;
   // It goes on with the byte `byte_at` of its piece. What that byte does is found out in the cycle before.
-  logic [3:0] byte_at, byte_next;
+  logic [3:0] byte_at, byte_next;  // byte_next: in this piece
   logic known, is_digit, is_last;
   logic [3:0] nibble;
   logic begins_number;      // in S_ARG
   assign begins_number = kind.is_number && (piece.digit[0] || (piece.minus && kind.is_signed));
-  assign byte_next = state == S_NUMBER ? (piece_ready ? 4'd0 : known ? byte_at + 4'd1 : byte_at) : 4'd1;
+  assign byte_next = state != S_NUMBER ? 4'd1 : known ? byte_at + 4'd1 : byte_at;
   always_ff @(posedge clk) begin
     known <= piece_valid && !piece_ready && room;
     if (room) begin
-      byte_at <= byte_next;
+      byte_at <= state == S_NUMBER && piece_ready ? 4'd0 : byte_next;
       is_digit <= piece.digit[byte_next[2:0]] && byte_next != piece.len;
       nibble <= piece.data[8*byte_next[2:0]+:4];
       is_last <= byte_next == piece.len || byte_next + 4'd1 == piece.len;

@@ -422,12 +422,40 @@ void run(const Setup& setup) {
   Stream& value =
       bench.output("value", model->value_valid, model->value_ready, {model->value_data});
   Stream& op = bench.output("op", model->op_valid, model->op_ready, {model->op});
-  // All three wait for each other.
-  key.may_withdraw = value.may_withdraw = op.may_withdraw = true;
   key.unchecked = value.unchecked = op.unchecked = true;
-  std::vector<Bits> keys, values;  // since the last operation
-  key.on_beat = [&](const Beat& beat) { keys.push_back(beat[0]); };
-  value.on_beat = [&](const Beat& beat) { values.push_back(beat[0]); };
+  // The streams wait for each other, but what has been written of each of them comes in its own
+  // time: words of the operations that have not been checked, and these.
+  std::deque<Bits> keys, values;
+  std::deque<std::pair<Operation, Record>> unchecked;
+  const auto take = [](std::deque<Bits>& words, uint64_t count) {
+    const auto end = words.begin() + static_cast<std::ptrdiff_t>(count);
+    std::vector<Bits> taken(words.begin(), end);
+    words.erase(words.begin(), end);
+    return taken;
+  };
+  const auto check_words = [&] {
+    while (!unchecked.empty()) {
+      const auto& [want, got] = unchecked.front();
+      const uint64_t kbeats = got.get("kbeats").low();
+      const uint64_t vbeats = got.get("vbeats").low();
+      if (keys.size() < kbeats || values.size() < vbeats) return;
+      const std::vector<Bits> key_words = take(keys, kbeats);
+      const std::vector<Bits> value_words = take(values, vbeats);
+      if (has_key(got.get("op").low())) {
+        bench.check(key_words == words_of(want.key), "the key differs");
+        bench.check(value_words == words_of(want.value), "the value differs");
+      }
+      unchecked.pop_front();
+    }
+  };
+  key.on_beat = [&](const Beat& beat) {
+    keys.push_back(beat[0]);
+    check_words();
+  };
+  value.on_beat = [&](const Beat& beat) {
+    values.push_back(beat[0]);
+    check_words();
+  };
   std::deque<Operation> expected;
   op.on_beat = [&](const Beat& beat) {
     bench.check(!expected.empty(), "an operation too many");
@@ -437,14 +465,9 @@ void run(const Setup& setup) {
     same.set("eod", got.get("eod"));
     bench.check(same.bits() == want.op.bits(),
                 "operation differs: " + same.bits().hex() + ", expected " + want.op.bits().hex());
-    bench.check(got.get("kbeats").low() == keys.size() && got.get("vbeats").low() == values.size(),
-                "the operation has another number of words");
-    const uint64_t what = got.get("op").low();
-    if (has_key(what)) bench.check(keys == words_of(want.key), "the key differs");
-    if (has_key(what)) bench.check(values == words_of(want.value), "the value differs");
-    keys.clear();
-    values.clear();
+    unchecked.emplace_back(want, got);
     expected.pop_front();
+    check_words();
   };
   TextWriter text(random);
   for (uint64_t i = bench.count(2000); i > 0; --i) {
@@ -485,7 +508,8 @@ void run(const Setup& setup) {
     expected.back().op.set("eod", 1);
   }
   bench.run(1000);
-  bench.check(expected.empty() && keys.empty() && values.empty(), "operations are missing");
+  bench.check(expected.empty() && unchecked.empty() && keys.empty() && values.empty(),
+              "operations are missing");
 }
 
 const Registered registered("mc_parse", run);

@@ -7,6 +7,7 @@ module mc_core
 #(
     parameter int ROW_BITS = 11,
     parameter int TAG_BITS = 16,
+    parameter bit TESTED = 1'b1,   // without, `hold` has no effect, and no logic
     parameter int GATES = 12   // streams that a test may hold back
 ) (
     input  logic                clk,
@@ -54,6 +55,8 @@ module mc_core
     output logic [31:0]         csr_read_data,
     output logic                idle          // no operation is anywhere in the pipeline
 );
+  logic [GATES-1:0] held;
+  assign held = TESTED ? hold : '0;
   // Operations, and their results.
   logic o_v, o_r, k_v, k_r, v_v, v_r, rs_v, rs_r, ko_v, ko_r, vo_v, vo_r;
   meta_t o;
@@ -65,7 +68,7 @@ module mc_core
   logic front_idle, store_idle;
   sorting_t sorting;  // for nic_cache
   mc_front u_front (
-      .clk, .rst, .udp_port, .hold({hold[11:9], hold[6:0]}), .rx_valid, .rx_ready, .rx_data, .rx_bytes, .rx_last,
+      .clk, .rst, .udp_port, .hold({held[11:9], held[6:0]}), .rx_valid, .rx_ready, .rx_data, .rx_bytes, .rx_last,
       .rx_error, .tx_valid, .tx_ready, .tx_data, .tx_bytes, .tx_last, .op_valid(o_v), .op_ready(o_r),
       .op(o), .op_row_hash(o_row), .op_tag_hash(o_tag), .key_valid(k_v), .key_ready(k_r),
       .key_data(k_d), .value_valid(v_v), .value_ready(v_r), .value_data(v_d), .result_valid(rs_v),
@@ -79,7 +82,7 @@ module mc_core
   logic [63:0] set_cas;
   logic [39:0] generation;
   mc_store #(.ROW_BITS(ROW_BITS), .TAG_BITS(TAG_BITS)) u_store (
-      .clk, .rst, .second_tick, .hold(hold[8:7]), .op_valid(o_v), .op_ready(o_r), .op(o),
+      .clk, .rst, .second_tick, .hold(held[8:7]), .op_valid(o_v), .op_ready(o_r), .op(o),
       .row_hash(o_row), .tag_hash(o_tag), .key_valid(k_v), .key_ready(k_r), .key_data(k_d),
       .value_valid(v_v), .value_ready(v_r), .value_data(v_d), .result_valid(rs_v),
       .result_ready(rs_r), .result(rs), .key_out_valid(ko_v), .key_out_ready(ko_r),

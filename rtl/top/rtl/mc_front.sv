@@ -66,7 +66,7 @@ module mc_front
   );
   logic ec2_v, ec2_r, ec2_v6;
   eth_ctx_t ec2;
-  fifo #(.W($bits(eth_ctx_t) + 1), .LOG(2)) f_eth_ctx (
+  fifo #(.W($bits(eth_ctx_t) + 1), .LOG(2), .HEAD(1'b1)) f_eth_ctx (
       .clk, .rst, .in_valid(ec_v), .in_ready(ec_r), .in_data({ec_v6, ec}), .out_valid(ec2_v),
       .out_ready(ec2_r), .out_data({ec2_v6, ec2})
   );
@@ -108,23 +108,20 @@ module mc_front
   stream_gate g2 (.clk, .rst, .hold(hold[2]), .in_valid(in2_v), .in_ready(in2_r), .out_valid(in2g_v), .out_ready(in2g_r));
 
   // --- Requests to operations.
-  logic o_v, o_r, k_v, k_r, v_v, v_r;
-  meta_t o;
+  logic o2_v, o2_r, k_v, k_r, v_v, v_r;
+  meta_t o2;
   logic [63:0] k_d, v_d;
   mc_parse u_parse (
       .clk, .rst, .info_valid(in2g_v), .info_ready(in2g_r), .info(info2), .in_valid(pg_v),
-      .in_ready(pg_r), .in_data(p_d), .in_bytes(p_b), .in_last(p_last), .op_valid(o_v),
-      .op_ready(o_r), .op(o), .key_valid(k_v), .key_ready(k_r), .key_data(k_d), .value_valid(v_v),
+      .in_ready(pg_r), .in_data(p_d), .in_bytes(p_b), .in_last(p_last), .op_valid(o2_v),
+      .op_ready(o2_r), .op(o2), .key_valid(k_v), .key_ready(k_r), .key_data(k_d), .value_valid(v_v),
       .value_ready(v_r), .value_data(v_d)
   );
-  logic o2_v, o2_r, o2g_v, o2g_r, k2_v, k2_r, k2g_v, k2g_r, v2_v, v2_r;
-  meta_t o2;
+  logic o2g_v, o2g_r, k2_v, k2_r, k2g_v, k2g_r, v2_v, v2_r;
   logic [63:0] k2_d;
-  fifo #(.W($bits(meta_t)), .LOG(2)) f_op (
-      .clk, .rst, .in_valid(o_v), .in_ready(o_r), .in_data(o), .out_valid(o2_v), .out_ready(o2_r), .out_data(o2)
-  );
-  fifo #(.W(64), .LOG(6)) f_key (
-      .clk, .rst, .in_valid(k_v), .in_ready(k_r), .in_data(k_d), .out_valid(k2_v), .out_ready(k2_r), .out_data(k2_d)
+  packet_fifo #(.W(64), .LOG(6)) f_key (
+      .clk, .rst, .in_valid(k_v), .in_ready(k_r), .in_data(k_d), .commit(1'b1), .abort(1'b0), .out_valid(k2_v),
+      .out_ready(k2_r), .out_data(k2_d)
   );
   packet_fifo #(.W(64), .LOG(10)) f_value (
       .clk, .rst, .in_valid(v_v), .in_ready(v_r), .in_data(v_d), .commit(1'b1), .abort(1'b0),
@@ -162,17 +159,13 @@ module mc_front
   logic rs_v, rs_r, vo_v, vo_r;
   stream_gate g9 (.clk, .rst, .hold(hold[7]), .in_valid(result_valid), .in_ready(result_ready), .out_valid(rs_v), .out_ready(rs_r));
   stream_gate g10 (.clk, .rst, .hold(hold[8]), .in_valid(value_in_valid), .in_ready(value_in_ready), .out_valid(vo_v), .out_ready(vo_r));
-  logic f_v, f_r, f_last, f2_v, f2_r, f2_last, f2g_v, f2g_r;
-  logic [63:0] f_d, f2_d;
-  logic [3:0] f_b, f2_b;
+  logic f2_v, f2_r, f2_last, f2g_v, f2g_r;
+  logic [63:0] f2_d;
+  logic [3:0] f2_b;
   mc_format u_format (
       .clk, .rst, .result_valid(rs_v), .result_ready(rs_r), .result, .key_valid(key_in_valid),
       .key_ready(key_in_ready), .key_data(key_in_data), .value_valid(vo_v), .value_ready(vo_r),
-      .value_data(value_in_data), .out_valid(f_v), .out_ready(f_r), .out_data(f_d), .out_bytes(f_b), .out_last(f_last)
-  );
-  skid_buffer #(.W(69)) s_reply (
-      .clk, .rst, .in_valid(f_v), .in_ready(f_r), .in_data({f_last, f_b, f_d}), .out_valid(f2_v),
-      .out_ready(f2_r), .out_data({f2_last, f2_b, f2_d})
+      .value_data(value_in_data), .out_valid(f2_v), .out_ready(f2_r), .out_data(f2_d), .out_bytes(f2_b), .out_last(f2_last)
   );
   stream_gate g11 (.clk, .rst, .hold(hold[9]), .in_valid(f2_v), .in_ready(f2_r), .out_valid(f2g_v), .out_ready(f2g_r));
   logic et_v, et_r, et_v6, et2_v, et2_r, et2_v6, u_v, u_r, u_last, u2_v, u2_r, u2_last, reply_dropped;
@@ -185,7 +178,7 @@ module mc_front
       .eth_v6(et_v6), .out_valid(u_v), .out_ready(u_r), .out_data(u_d),
       .out_bytes(u_b), .out_last(u_last), .dropped(reply_dropped)
   );
-  fifo #(.W($bits(eth_ctx_t) + 1), .LOG(2)) f_eth_tx (
+  fifo #(.W($bits(eth_ctx_t) + 1), .LOG(2), .HEAD(1'b1)) f_eth_tx (
       .clk, .rst, .in_valid(et_v), .in_ready(et_r), .in_data({et_v6, et}), .out_valid(et2_v),
       .out_ready(et2_r), .out_data({et2_v6, et2})
   );

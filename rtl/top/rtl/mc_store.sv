@@ -108,16 +108,22 @@ module mc_store
   logic rq_v, rq_r;
   logic [SLOT_BITS-1:0] rq_slot;
   logic [7:0] rq_beats;
-  fifo #(.W(SLOT_BITS + 8), .LOG(3)) f_read (
+  fifo #(.W(SLOT_BITS + 8), .LOG(3), .HEAD(1'b1)) f_read (
       .clk, .rst, .in_valid(rd_v), .in_ready(rd_r), .in_data({rd_slot, rd_beats}), .out_valid(rq_v),
       .out_ready(rq_r), .out_data({rq_slot, rq_beats})
   );
+  logic im_v, im_r, im_two;
+  logic [127:0] im_d;
   logic it_v, it_r, itg_v, itg_r, it_two;
   logic [127:0] it_d;
   item_reader #(.SLOT_BITS(SLOT_BITS)) u_reader (
       .clk, .rst, .req_valid(rq_v), .req_ready(rq_r), .req_slot(rq_slot), .req_words(rq_beats),
       .ar_valid, .ar_ready, .ar_addr, .ar_len, .ar_tag, .r_valid, .r_tag, .r_data,
-      .out_valid(it_v), .out_ready(it_r), .out_data(it_d), .out_two(it_two)
+      .out_valid(im_v), .out_ready(im_r), .out_data(im_d), .out_two(im_two)
+  );
+  skid_buffer #(.W(129)) s_item (
+      .clk, .rst, .in_valid(im_v), .in_ready(im_r), .in_data({im_two, im_d}), .out_valid(it_v), .out_ready(it_r),
+      .out_data({it_two, it_d})
   );
   stream_gate g8 (.clk, .rst, .hold(hold[1]), .in_valid(it_v), .in_ready(it_r), .out_valid(itg_v), .out_ready(itg_r));
   logic wq_v, wq_r, wq2_v, wq2_r, wd_v, wd_r, wd2_v, wd2_r;
@@ -125,18 +131,28 @@ module mc_store
   logic [7:0] wq_beats, wq2_beats;
   logic [HZ-1:0] wq_hz, wq2_hz;
   logic [63:0] wd, wd2;
-  fifo #(.W(SLOT_BITS + 8 + HZ), .LOG(3)) f_wreq (
+  fifo #(.W(SLOT_BITS + 8 + HZ), .LOG(3), .HEAD(1'b1)) f_wreq (
       .clk, .rst, .in_valid(wq_v), .in_ready(wq_r), .in_data({wq_slot, wq_beats, wq_hz}),
       .out_valid(wq2_v), .out_ready(wq2_r), .out_data({wq2_slot, wq2_beats, wq2_hz})
   );
-  fifo #(.W(64), .LOG(5)) f_wdata (
+  fifo #(.W(64), .LOG(5), .HEAD(1'b1)) f_wdata (
       .clk, .rst, .in_valid(wd_v), .in_ready(wd_r), .in_data(wd), .out_valid(wd2_v), .out_ready(wd2_r), .out_data(wd2)
   );
+  logic ends_v;
+  logic [HZ-1:0] ends_id;
+  logic b_came;
+  logic [4:0] b_came_tag;
+  always_ff @(posedge clk) begin
+    b_came <= b_valid && !rst;
+    b_came_tag <= b_tag;
+    fb_v <= ends_v && !rst;
+    fb_id <= ends_id;
+  end
   item_writer #(.SLOT_BITS(SLOT_BITS), .HAZARDS_LOG(HZ)) u_writer (
       .clk, .rst, .req_valid(wq2_v), .req_ready(wq2_r), .req_slot(wq2_slot),
       .req_beats(wq2_beats), .req_hazard(wq2_hz), .data_valid(wd2_v), .data_ready(wd2_r), .data(wd2),
       .aw_valid, .aw_ready, .aw_addr, .aw_len, .aw_tag, .w_valid, .w_ready, .w_data, .w_last,
-      .b_valid, .b_tag, .free_valid(fb_v), .free_id(fb_id)
+      .b_valid(b_came), .b_tag(b_came_tag), .free_valid(ends_v), .free_id(ends_id)
   );
 
   // --- Execution.
@@ -158,13 +174,14 @@ module mc_store
       .set_cas_valid(set_cas_valid), .set_cas(set_cas), .counts_hit(events.hit), .counts_miss(events.miss),
       .counts_store(events.store), .counts_other_key(events.other_key)
   );
-  fifo #(.W($bits(result_t)), .LOG(3)) f_result (
+  fifo #(.W($bits(result_t)), .LOG(3), .HEAD(1'b1)) f_result (
       .clk, .rst, .in_valid(rs_v), .in_ready(rs_r), .in_data(rs), .out_valid(result_valid), .out_ready(result_ready), .out_data(result)
   );
-  fifo #(.W(64), .LOG(6)) f_keyout (
-      .clk, .rst, .in_valid(ko_v), .in_ready(ko_r), .in_data(ko_d), .out_valid(key_out_valid), .out_ready(key_out_ready), .out_data(key_out_data)
+  packet_fifo #(.W(64), .LOG(6)) f_keyout (
+      .clk, .rst, .in_valid(ko_v), .in_ready(ko_r), .in_data(ko_d), .commit(1'b1), .abort(1'b0), .out_valid(key_out_valid),
+      .out_ready(key_out_ready), .out_data(key_out_data)
   );
-  fifo #(.W(64), .LOG(4)) f_valueout (
+  fifo #(.W(64), .LOG(4), .HEAD(1'b1)) f_valueout (
       .clk, .rst, .in_valid(vo_v), .in_ready(vo_r), .in_data(vo_d), .out_valid(value_out_valid), .out_ready(value_out_ready), .out_data(value_out_data)
   );
   expiry_clock u_clock (

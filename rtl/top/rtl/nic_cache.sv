@@ -9,6 +9,7 @@ module nic_cache
     parameter int ROW_BITS = 11,
     parameter int TAG_BITS = 16,
     parameter int BUFFER_LOG = 11,   // of the beats of frames that are kept until it is known where they go
+    parameter bit TESTED = 1'b1,     // without, `hold` has no effect, and no logic
     parameter int GATES = 12         // streams that a test may hold back
 ) (
     input  logic                clk,
@@ -93,12 +94,14 @@ module nic_cache
   logic [63:0] fk, fv, rk, rv;
   front_events_t front_events, front_events_too;
   store_events_t store_events;
+  logic [GATES-1:0] held;
+  assign held = TESTED ? hold : '0;
   logic front_idle, store_idle, policy_idle, fill_idle;
   logic a_v, a_r, a_last;
   logic [63:0] a_d;
   logic [3:0] a_b;
   mc_front u_front (
-      .clk, .rst, .udp_port, .hold({hold[11:9], hold[6:0]}), .rx_valid(c_valid), .rx_ready(c_ready), .rx_data, .rx_bytes,
+      .clk, .rst, .udp_port, .hold({held[11:9], held[6:0]}), .rx_valid(c_valid), .rx_ready(c_ready), .rx_data, .rx_bytes,
       .rx_last, .rx_error, .tx_valid(a_v), .tx_ready(a_r), .tx_data(a_d), .tx_bytes(a_b), .tx_last(a_last),
       .op_valid(wo_v), .op_ready(wo_r), .op(wo.op), .op_row_hash(wo.row_hash), .op_tag_hash(wo.tag_hash),
       .key_valid(wk_v), .key_ready(wk_r), .key_data(wk), .value_valid(wv_v), .value_ready(wv_r), .value_data(wv),
@@ -128,7 +131,7 @@ module nic_cache
   logic [63:0] set_cas;
   logic [39:0] generation;
   mc_store #(.ROW_BITS(ROW_BITS), .TAG_BITS(TAG_BITS)) u_store (
-      .clk, .rst, .second_tick, .hold(hold[8:7]), .op_valid(so_v), .op_ready(so_r), .op(so.op),
+      .clk, .rst, .second_tick, .hold(held[8:7]), .op_valid(so_v), .op_ready(so_r), .op(so.op),
       .row_hash(so.row_hash), .tag_hash(so.tag_hash), .key_valid(sk_v), .key_ready(sk_r), .key_data(sk),
       .value_valid(sv_v), .value_ready(sv_r), .value_data(sv), .result_valid(sr_v), .result_ready(sr_r), .result(sr),
       .key_out_valid(rk_v), .key_out_ready(rk_r), .key_out_data(rk), .value_out_valid(rv_v), .value_out_ready(rv_r),

@@ -58,6 +58,7 @@ module udp_rx
     logic [7:0] lf;     // which bytes are one
     logic error;
     logic last;
+    logic short_end;    // the last one, of up to 4 bytes
     logic [3:0] bytes;
     logic [63:0] data;
   } beat_t;
@@ -66,12 +67,19 @@ module udp_rx
   always_comb begin
     coming.error = in_error;
     coming.last = in_last;
+    coming.short_end = in_last && in_bytes <= 4'd4;
     coming.bytes = in_bytes;
     coming.data = in_data & byte_mask(in_bytes);
     for (int i = 0; i < 8; i++) coming.lf[i] = in_data[8*i+:8] == 8'h0a;
   end
+  // What is taken is known late: the buffer keeps it from whoever sends.
+  beat_t came;
+  logic came_valid, came_ready;
+  skid_buffer #(.W($bits(beat_t))) arrives (
+      .clk, .rst, .in_valid, .in_ready, .in_data(coming), .out_valid(came_valid), .out_ready(came_ready), .out_data(came)
+  );
   two_beats #(.W($bits(beat_t))) beats (
-      .clk, .rst, .in_valid, .in_ready, .in_data(coming), .first_valid, .first, .second_valid, .second, .take, .take_both
+      .clk, .rst, .in_valid(came_valid), .in_ready(came_ready), .in_data(came), .first_valid, .first, .second_valid, .second, .take, .take_both
   );
   logic at_4;           // they begin at byte 4 of the first beat
   logic there;
@@ -81,7 +89,7 @@ module udp_rx
   logic [63:0] view;    // bytes after the frame's end are zero
   logic [7:0] view_lf;
   assign there = first_valid && (!at_4 || first.last || second_valid);
-  assign closes = at_4 && !first.last && second.last && second.bytes <= 4'd4;
+  assign closes = at_4 && !first.last && second.short_end;
   assign view_last = first.last || closes;
   always_comb begin
     view = first.data;
@@ -109,8 +117,9 @@ module udp_rx
       default: takes = there;
     endcase
   end
-  assign ends = takes && view_last && (!takes_word || bytes <= 4'd4);
-  assign take = takes && (!takes_word || at_4 || ends);
+  // The frame ends with what is taken. A word of the two in a beat is its last where the beat has no other one.
+  assign ends = takes && (takes_word ? (at_4 ? first.last : first.short_end) : view_last);
+  assign take = takes && (!takes_word || at_4 || first.short_end);
   assign take_both = takes && !takes_word && closes;
 
   // --- What has been found out about the frame.

@@ -94,7 +94,7 @@ module udp_tx
   );
   logic reply_valid, reply_take;
   logic [3:0] reply_count;
-  fifo #(.W(4), .LOG(5)) replies (
+  fifo #(.W(4), .LOG(5), .HEAD(1'b1)) replies (
       .clk, .rst, .in_valid(step && b_last), .in_ready(reply_ready),
       .in_data(overflows ? 4'd0 : seg_count + {3'd0, closes_seg}), .out_valid(reply_valid),
       .out_ready(reply_take), .out_data(reply_count)

@@ -242,7 +242,7 @@ WC_HD inline Emptied Reclaimer::empty_segment(SegmentId id, const KeepRule& rule
 // --- Chains
 
 WC_HD inline Emptied Reclaimer::judge_chain(SegmentId head, const KeepRule& rule) {
-  Item* item = reinterpret_cast<Item*>(core_.segment_data(head));
+  Item* item = chain_item(core_, head);
   const uint64_t hash = hash_key(core_.seed, item->key());
   const Judged judged = judge_item(core_, thread_, item, hash, rule);
   if (judged.fate != Fate::kStays) return Emptied::kDone;
@@ -261,7 +261,7 @@ WC_HD inline Emptied Reclaimer::judge_chain(SegmentId head, const KeepRule& rule
 }
 
 WC_HD inline Emptied Reclaimer::move_chain(SegmentId head, bool must_keep) {
-  Item* item = reinterpret_cast<Item*>(core_.segment_data(head));
+  Item* item = chain_item(core_, head);
   const uint64_t hash = hash_key(core_.seed, item->key());
   Allocation copy;
   const KeepRule all = {};

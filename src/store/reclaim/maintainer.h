@@ -90,7 +90,7 @@ class Maintainer {
   // One step that reclaims space for an item of `bytes`.
   WC_HD Space reclaim(uint64_t bytes);
   // Retires those of the `newest` last sealed young segments in which nothing is alive.
-  WC_HD void retire_dead(uint32_t newest);
+  WC_HD void retire_dead(uint32_t newest) { reclaimer_.retire_dead(newest); }
   // Empties one segment in which everything has expired. True: call again, but at most
   // kExpireStepsMax times a second.
   WC_HD bool expire();
@@ -477,22 +477,6 @@ WC_HD inline Maintainer::Space Maintainer::reclaim(uint64_t bytes) {
   if (done == Step::kWait) return Space::kWait;
   if (free_count() + 1 >= need) return Space::kReady;
   return reclaimer_.retired_unpinned() == 0 ? Space::kNone : Space::kWait;
-}
-
-WC_HD inline void Maintainer::retire_dead(uint32_t newest) {
-  Shared& shared = *core_.shared;
-  SegmentId dead = kNoSegment;
-  {
-    SpinGuard guard(&shared.segment_lock);
-    SegmentId id = shared.young.newest;
-    for (uint32_t i = 0; i < newest && id != kNoSegment; ++i, id = core_.segment(id).queue_older) {
-      const SegmentEntry& entry = core_.segment(id);
-      const bool chain = entry.load_state() == SegmentState::kChain;
-      if (!chain && load_acquire(&entry.live) == 0) dead = id;
-    }
-  }
-  // The oldest of them: later ones follow with the next call. Without live items nothing is copied.
-  if (dead != kNoSegment) (void)reclaimer_.empty_segment(dead, {}, true);
 }
 
 WC_HD inline bool Maintainer::set_target(uint32_t segments) {

@@ -36,6 +36,9 @@ class Reclaimer {
   // The same for a chain, given its head. A chain that stays moves to the newest place of the main
   // generation, without a copy: kNotYet.
   WC_HD Emptied judge_chain(SegmentId head, const KeepRule& rule);
+  // Retires one of the `newest` last sealed young segments of which nothing is alive, if there is
+  // one.
+  WC_HD void retire_dead(uint32_t newest);
   // Copies a chain to other segments, so that its own become free. Without space it is evicted,
   // unless must_keep.
   WC_HD Emptied move_chain(SegmentId head, bool must_keep);
@@ -237,6 +240,22 @@ WC_HD inline Emptied Reclaimer::empty_segment(SegmentId id, const KeepRule& rule
   retire(core_, id);
   settle_growth(core_, thread_);
   return Emptied::kDone;
+}
+
+WC_HD inline void Reclaimer::retire_dead(uint32_t newest) {
+  Shared& shared = *core_.shared;
+  SegmentId dead = kNoSegment;
+  {
+    SpinGuard guard(&shared.segment_lock);
+    SegmentId id = shared.young.newest;
+    for (uint32_t i = 0; i < newest && id != kNoSegment; ++i, id = core_.segment(id).queue_older) {
+      const SegmentEntry& entry = core_.segment(id);
+      const bool chain = entry.load_state() == SegmentState::kChain;
+      if (!chain && load_acquire(&entry.live) == 0) dead = id;
+    }
+  }
+  // The oldest of them: later ones follow with the next call. Without live items nothing is copied.
+  if (dead != kNoSegment) (void)empty_segment(dead, {}, true);
 }
 
 // --- Chains

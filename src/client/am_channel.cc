@@ -12,13 +12,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A head, its body and their end are packed into one message up to this size.
-constexpr size_t kPackedMax = io::kAmEagerMax;
-
-// A longer body goes by rendezvous. Up to here its copy into eager messages takes less time than
-// the server's asking for it.
-constexpr size_t kCopiedMax = size_t{64} << 10;
-static_assert(kCopiedMax < io::kAmWindow);
+// A longer body goes by rendezvous, straight into the server's store. Up to here eager messages
+// take less time than the server's asking for it.
+constexpr size_t kEagerBodyMax = size_t{60} << 10;
+static_assert(io::kAmCopiedByTcpMax < io::kAmWindow && kEagerBodyMax < io::kAmWindow);
 
 class AmChannel final : public Channel {
  public:
@@ -32,20 +29,25 @@ class AmChannel final : public Channel {
 
   Result send(Bytes head, Bytes body, Bytes end, Deadline deadline) override {
     const size_t size = head.size + body.size + end.size;
-    if (size <= kPackedMax) {
-      uint8_t packed[kPackedMax];
-      std::memcpy(packed, head.data, head.size);
-      if (body.size > 0) std::memcpy(packed + head.size, body.data, body.size);
-      if (end.size > 0) std::memcpy(packed + head.size + body.size, end.data, end.size);
+    // Head, body and end in one message.
+    if (size <= io::kAmEagerMax) {
+      uint8_t packed[io::kAmEagerMax];
+      pack(packed, head, body, end);
       return send_copy({packed, size}, deadline);
+    }
+    if (size <= stream_->eager_max()) {
+      if (packed_ == nullptr) packed_.reset(new uint8_t[stream_->eager_max()]);
+      pack(packed_.get(), head, body, end);
+      return send_eagerly({packed_.get(), size}, deadline);
     }
     Result result = send_copy(head, deadline);
     if (result == Result::kOk) {
-      result = body.size > kCopiedMax ? send_in_place(body, deadline) : send_copy(body, deadline);
+      result = body.size > eager_body_max() ? send_in_place(body, deadline)
+                                            : send_eagerly(body, deadline);
     }
-    // The end comes after the body was fetched. So a server that fetches after this call has
-    // failed, from memory that the caller uses for something else by then, does not store what it
-    // got.
+    // The end comes after the body has left the caller's memory. So a server that gets a body after
+    // this call has failed, from memory that the caller uses for something else by then, does not
+    // store what it got.
     return result == Result::kOk ? send_copy(end, deadline) : result;
   }
 
@@ -127,6 +129,17 @@ class AmChannel final : public Channel {
  private:
   static constexpr int kTornMax = 3;  // reads of a slot that is being written
 
+  size_t eager_body_max() const {
+    return stream_->eager_max() > io::kAmEagerMax ? io::kAmCopiedByTcpMax : kEagerBodyMax;
+  }
+
+  static void pack(uint8_t* to, Bytes head, Bytes body, Bytes end) {
+    for (const Bytes part : {head, body, end}) {
+      if (part.size > 0) std::memcpy(to, part.data, part.size);
+      to += part.size;
+    }
+  }
+
   Result failed() const {
     return stream_->state() == AmStream::State::kEnded ? Result::kClosed : Result::kTimeout;
   }
@@ -147,6 +160,14 @@ class AmChannel final : public Channel {
     return Result::kOk;
   }
 
+  Result send_eagerly(Bytes bytes, Deadline deadline) {
+    while (bytes.size > 0) {
+      bytes = bytes.from(stream_->send_from(bytes));
+      if (bytes.size > 0 && !wait(deadline)) return failed();
+    }
+    return wait_until_sent(deadline);
+  }
+
   Result send_in_place(Bytes bytes, Deadline deadline) {
     const uint32_t piece_max = stream_->rendezvous_max();
     while (bytes.size > 0) {
@@ -159,6 +180,10 @@ class AmChannel final : public Channel {
       stream_->send_in_place(bytes.sub(0, piece));
       bytes = bytes.from(piece);
     }
+    return wait_until_sent(deadline);
+  }
+
+  Result wait_until_sent(Deadline deadline) {
     while (!stream_->is_sent()) {
       if (!wait(deadline)) return failed();
     }
@@ -167,6 +192,7 @@ class AmChannel final : public Channel {
 
   AmClient& client_;
   AmStream* stream_;
+  std::unique_ptr<uint8_t[]> packed_;  // of a message of eager_max() bytes
 };
 
 class UcxConnector final : public AmConnector {

@@ -37,16 +37,23 @@ void AmStream::consume(size_t bytes) {
   input_.consume(bytes);
 }
 
-size_t AmStream::send(Bytes bytes) {
+size_t AmStream::send(Bytes bytes) { return send_eagerly(bytes, true); }
+
+size_t AmStream::send_from(Bytes bytes) { return send_eagerly(bytes, false); }
+
+size_t AmStream::send_eagerly(Bytes bytes, bool copies) {
   size_t done = 0;
   while (done < bytes.size && state_ == State::kOpen && under_way_ < kOutUnderWayMax) {
     const uint64_t window = welcome_.window - (sent_ - taken_);
-    const size_t size = std::min(
-        {bytes.size - done, size_t{welcome_.eager_max}, size_t{window}, size_t{io::kAmEagerMax}});
+    const size_t most = copies ? std::min(welcome_.eager_max, io::kAmEagerMax) : welcome_.eager_max;
+    const size_t size = std::min({bytes.size - done, most, size_t{window}});
     if (size == 0) break;
     AmClient::Out& out = client_.new_out(*this, io::AmHandler::kBytes);
-    std::memcpy(out.bytes, bytes.data + done, size);
-    out.data = {out.bytes, size};
+    out.data = bytes.sub(done, size);
+    if (copies) {
+      std::memcpy(out.bytes, out.data.data, size);
+      out.data.data = out.bytes;
+    }
     sent_ += size;
     done += size;
     client_.send_out(*this, out);
@@ -95,10 +102,11 @@ void AmStream::fetch_more() {
 
 // --- Client
 
-std::string AmClient::open(std::unique_ptr<AmClient>* client, bool one_sided) {
+std::string AmClient::open(std::unique_ptr<AmClient>* client, bool one_sided, bool long_messages) {
   std::unique_ptr<AmClient> made(new AmClient);
   std::shared_ptr<io::UcxContext> context;
   made->one_sided_ = one_sided;
+  made->long_messages_ = long_messages;
   std::string failure = io::UcxContext::open(&context, one_sided);
   if (failure.empty()) failure = io::UcxPort::open(context, &made->port_);
   if (!failure.empty()) return failure;
@@ -125,10 +133,10 @@ std::string AmClient::connect(const std::string& host, uint16_t port, AmStream**
   streams_[endpoint].reset(new AmStream(*this, endpoint));
   *stream = streams_[endpoint].get();
   Out& hello = new_out(**stream, io::AmHandler::kHello);
-  if (one_sided_) {
-    hello.bytes[0] = io::kAmAsksForSlots;
-    hello.data.size = 1;
-  }
+  hello.bytes[0] =
+      static_cast<uint8_t>((one_sided_ ? io::kAmAsksForSlots : 0) |
+                           (long_messages_ && port_->is_by_tcp() ? io::kAmAsksForLong : 0));
+  hello.data.size = hello.bytes[0] != 0 ? 1 : 0;
   send_out(**stream, hello);
   return "";
 }

@@ -30,9 +30,13 @@ class AmStream {
   // Sends a copy of the first bytes, as many as the server's window and the unsent messages allow,
   // and returns their number. REQUIRES: kOpen.
   size_t send(Bytes bytes);
+  // The same without a copy: the bytes stay in place until is_sent().
+  size_t send_from(Bytes bytes);
   // Sends without a copy, by rendezvous: the bytes stay in place until is_sent(). They must be
   // bytes of a body. REQUIRES: kOpen, bytes.size <= rendezvous_max(), rendezvous_free().
   void send_in_place(Bytes bytes);
+  // Bytes of a message of send_from().
+  uint32_t eager_max() const { return welcome_.eager_max; }
   bool is_sent() const { return under_way_ == 0; }
   bool rendezvous_free() const { return in_place_under_way_ < welcome_.announced_max; }
   uint32_t rendezvous_max() const { return welcome_.rendezvous_max; }
@@ -75,6 +79,7 @@ class AmStream {
 
   AmStream(AmClient& client, uint32_t endpoint) : client_(client), endpoint_(endpoint) {}
   size_t visible() const;
+  size_t send_eagerly(Bytes bytes, bool copies);
 
   AmClient& client_;
   uint32_t endpoint_;
@@ -107,7 +112,9 @@ class AmClient final : private io::AmReceiver {
   using Deadline = std::chrono::steady_clock::time_point;
 
   // Returns the error as text, or "". `one_sided`: its streams ask servers for slots.
-  static std::string open(std::unique_ptr<AmClient>* client, bool one_sided = false);
+  // `long_messages`: they ask for these where they go by TCP alone.
+  static std::string open(std::unique_ptr<AmClient>* client, bool one_sided = false,
+                          bool long_messages = true);
   AmClient(const AmClient&) = delete;
   AmClient& operator=(const AmClient&) = delete;
   ~AmClient() override;
@@ -157,6 +164,7 @@ class AmClient final : private io::AmReceiver {
   std::vector<std::unique_ptr<Out>> spare_;
   uint32_t closing_ = 0;
   bool one_sided_ = false;
+  bool long_messages_ = true;
 };
 
 }  // namespace warpcache::client

@@ -336,6 +336,36 @@ def test_memory_that_stalled_clients_hold_comes_back(start_server, closing, what
         store(idle, b"large", pattern(1, 1_000_000))
 
 
+@pytest.mark.not_on_gpu(reason="bodies lie apart from the log there")
+@pytest.mark.parametrize("ends", ["reset", "close", "stall"])
+def test_half_bodies_in_the_log_are_freed(start_server, closing, ends):
+    """In segments of 1 MB they lie beside values of others, which stay what they were."""
+    server = start_server("-m", "1024", "-t", "2", "-o", "stall_timeout=2")
+    size = 250_000
+    with bystander(server), server.connect(PATIENCE_S) as sock:
+        for i in range(60):
+            slow = server.connect()
+            closing.append(slow)
+            slow.sendall(b"set half%d 0 0 %d\r\n" % (i, size) + b"h" * (RESERVING + 2000 * i))
+            store(sock, b"beside%d" % i, pattern(i, size))
+        assert eventually(lambda: int(stats(server)["segments_reserved"]) > 40)
+        if ends != "stall":
+            for slow in closing:
+                if ends == "reset":
+                    reset(slow)
+                else:
+                    slow.close()
+            closing.clear()
+        assert eventually(lambda: int(stats(server)["segments_reserved"]) == 0)
+        for i in range(60):
+            assert fetch(sock, b"beside%d" % i) == pattern(i, size), i
+            assert fetch(sock, b"half%d" % i) is None, "half a value was stored"
+        for i in range(100):
+            store(sock, b"later%d" % (i % 10), pattern(i, 400_000))
+        assert fetch(sock, b"later9") == pattern(99, 400_000)
+    check_memory(server, allowed_mib(1024, busy=130))
+
+
 def test_pipeline_that_is_never_read_stops_being_read(server, closing):
     """The server does not take in requests whose replies find no taker."""
     keep_value(server)

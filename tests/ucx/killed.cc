@@ -20,7 +20,7 @@
 namespace warpcache {
 namespace {
 
-constexpr size_t kValue = 512 * 1024;
+size_t value_size = 512 * 1024;
 constexpr int kTries =
     20;  // a server that starts UCX anew ends its endpoints: another client tries
 constexpr uint32_t kMovingUsMax = 300;
@@ -55,7 +55,7 @@ constexpr const char* kNames[kSteps] = {
     "get-read",      "bye",           "any-moment"};
 
 const std::string& value() {
-  static const std::string kBytes(kValue, 'k');
+  static const std::string kBytes(value_size, 'k');
   return kBytes;
 }
 
@@ -96,7 +96,7 @@ class Victim {
 
   void store() {
     const size_t replies = client_.received();
-    static const std::string kLine = "set killed 0 0 " + std::to_string(kValue) + "\r\n";
+    static const std::string kLine = "set killed 0 0 " + std::to_string(value_size) + "\r\n";
     client_.bytes(kLine);
     die_at(kSetLine);
     const std::string_view whole = value();
@@ -165,10 +165,11 @@ bool kill_one(const std::string& host, uint16_t port, uint32_t step, uint64_t se
 }
 
 int run(int argc, char** argv) {
-  if (argc != 4 && argc != 5) return 64;
+  if (argc < 4 || argc > 6) return 64;
   const auto port = static_cast<uint16_t>(std::atoi(argv[2]));
   const auto count = static_cast<uint32_t>(std::atoi(argv[3]));
-  const uint64_t first = argc == 5 ? std::strtoull(argv[4], nullptr, 10) : 1;
+  const uint64_t first = argc > 4 ? std::strtoull(argv[4], nullptr, 10) : 1;
+  if (argc > 5) value_size = std::strtoull(argv[5], nullptr, 10);
   uint32_t killed[kSteps] = {};
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t step = i % kSteps;

@@ -287,6 +287,36 @@ def test_clients_killed_at_every_step_of_a_rendezvous(server):
     assert memory_kb(server.sockets.pid) < memory + 24 * 1024
 
 
+@pytest.mark.not_on_gpu(reason="bodies lie apart from the log there")
+def test_clients_killed_while_the_log_receives_their_values(server):
+    """Of a segment of 1 MB values of others lie beside the victims'. They stay what they were, and nothing is held."""
+    size = 300_000
+    with UcxServer("-m", "1024", "-t", "1", transports=server.transports) as own:
+        with own.sockets.connect() as sock:
+            for key in (b"large", b"neighbour"):
+                assert ask(sock, b"set %s 0 0 %d\r\n%s\r\n" % (key, size, b"l" * size), b"\r\n") == b"STORED\r\n"
+        before = held(own)
+        command = [find_ucx_program("ucx_killed"), "127.0.0.1", str(own.ucx_port), "36", "7", str(size)]
+        env = {**os.environ, **environment(own.transports)}
+        victims = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
+        number = 0
+        with own.sockets.connect() as sock:
+            while victims.poll() is None:
+                time.sleep(0.01)
+                number += 1
+                mine = b"%06d" % number * (size // 6)
+                assert ask(sock, b"set mine 0 0 %d\r\n%s\r\n" % (len(mine), mine), b"\r\n") == b"STORED\r\n"
+                assert ask(sock, b"get mine\r\n", b"END\r\n").split(b"\r\n")[1] == mine
+                reply = ask(sock, b"get killed\r\n", b"END\r\n")
+                assert reply == b"END\r\n" or reply.split(b"\r\n")[1] == b"k" * size
+            assert victims.returncode == 0, victims.stdout.read()
+            victims.stdout.close()
+            wait_for(lambda: held(own) == before, f"all is free, as before: {before}")
+            for key in (b"large", b"neighbour"):
+                assert ask(sock, b"get %s\r\n" % key, b"END\r\n").split(b"\r\n")[1] == b"l" * size
+        assert own.sockets.alive()
+
+
 @pytest.mark.parametrize("number", (9, 15))
 def test_a_server_that_ends_is_noticed(server, number):
     """By signal 9 or 15: the clients' streams end, and none waits for ever."""

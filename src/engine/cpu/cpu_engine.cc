@@ -68,7 +68,7 @@ Batch* CpuEngine::poll() { return std::exchange(done_, nullptr); }
 void CpuEngine::release(uint32_t pin) { context_.store.unpin(pin); }
 
 Status CpuEngine::reserve(uint8_t key_size, uint32_t body_size, uint32_t* id) {
-  return store_.reserve(key_size, body_size, id);
+  return store_.reserve(key_size, body_size, id, &thread_);
 }
 
 MutableBytes CpuEngine::reservation_window(uint32_t id, uint32_t received, uint32_t after) {

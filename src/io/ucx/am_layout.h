@@ -14,7 +14,7 @@ inline constexpr uint8_t kAmVersion = 1;
 
 // The header's handler: what the receiver does with the message.
 enum class AmHandler : uint8_t {
-  kHello = 1,    // client, first message; no data, or kAmAsksForSlots
+  kHello = 1,    // client, first message; no data, or one byte of kAmAsks... bits
   kWelcome = 2,  // server, its answer; data: AmWelcome; and SlotRegion (item_slots.h) and a key,
                  // where the client has asked and the server has slots
   kBytes = 3,    // data: the next bytes of the stream
@@ -42,10 +42,17 @@ struct AmWelcome {
 static_assert(sizeof(AmWelcome) == 16);
 static_assert(std::endian::native == std::endian::little);
 
-inline constexpr uint8_t kAmAsksForSlots = 1;  // one byte
+inline constexpr uint8_t kAmAsksForSlots = 1;
+inline constexpr uint8_t kAmAsksForLong = 2;  // eager messages of kAmLongMax, both ways
 
 // With UCX's own headers, an eager message of this size fits into one buffer of shared memory.
 inline constexpr uint32_t kAmEagerMax = 8000;
+// Of endpoints by TCP alone, where each message is a system call. One fits into UCX's buffer for
+// what comes (ucx_choice.cc).
+inline constexpr uint32_t kAmLongMax = 60 * 1024;
+// There a value of this size is copied into such messages: that takes less time than to be asked
+// for it by rendezvous, which is three messages more.
+inline constexpr uint32_t kAmCopiedByTcpMax = 128 * 1024;
 // At least a whole chunk must fit into the window, because an unfinished message may need one.
 inline constexpr uint32_t kAmWindow = 256 * 1024;
 inline constexpr uint32_t kAmRendezvousMax = 1024 * 1024;

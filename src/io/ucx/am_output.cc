@@ -87,11 +87,23 @@ AmOut& AmTransport::new_out(uint32_t number, AmHandler handler) {
   out.rendezvous = false;
   out.endpoint = number;
   out.size = 0;
+  out.capacity = kAmEagerMax;
+  return out;
+}
+
+// For `bytes` of replies, or as many as a message of the stream may have.
+AmOut& AmTransport::new_reply(uint32_t number, uint64_t bytes) {
+  AmOut& out = new_out(number, AmHandler::kBytes);
+  const uint32_t eager_max = stream_of(number).eager_max;
+  if (WC_LIKELY(eager_max == kAmEagerMax || bytes <= kAmEagerMax)) return out;
+  out.longer.reset(new (std::nothrow) uint8_t[eager_max]);
+  if (out.longer != nullptr) out.capacity = eager_max;
   return out;
 }
 
 // The message's memory may be used again.
 void AmTransport::give_out(AmOut& out) {
+  out.longer.reset();
   if (spare_.size() < kSpareMax) {
     spare_.emplace_back(&out);
   } else {
@@ -101,7 +113,7 @@ void AmTransport::give_out(AmOut& out) {
 
 void AmTransport::send_out(AmOut& out) {
   AmStream& stream = stream_of(out.endpoint);
-  if (!out.rendezvous) out.data = {out.bytes, out.size};
+  if (!out.rendezvous) out.data = {out.start(), out.size};
   out.header.sequence = stream.next_out++;
   out.header.taken = stream.reported = stream.taken;
   counters_.bytes_written.add(out.size);
@@ -115,7 +127,7 @@ void AmTransport::send_out(AmOut& out) {
         ++stream.pinned;
         count_unread(stream, out.size);
       } else {
-        output_bytes_ += sizeof(AmOut);
+        output_bytes_ += out.held();
       }
       return;
     case AmSent::kFailed:
@@ -126,22 +138,47 @@ void AmTransport::send_out(AmOut& out) {
   }
 }
 
+namespace {
+
+// Bytes of the value that begins with span `first`: its pieces have one pin, that of the last.
+uint64_t value_size(const ReplySpan* spans, uint32_t first, uint32_t span_count) {
+  uint64_t size = 0;
+  for (uint32_t i = first; i < span_count; ++i) {
+    size += spans[i].size;
+    if (spans[i].pin != kPinFollows) break;
+  }
+  return size;
+}
+
+}  // namespace
+
 void AmTransport::send_spans(uint32_t number, const ReplySpan* spans, uint32_t span_count) {
   AmOut* out = nullptr;
+  const bool is_long = stream_of(number).eager_max > kAmEagerMax;
+  bool in_value = false;
+  bool copies = false;  // the value, whatever the size of its pieces
+  uint64_t left = 0;
+  for (uint32_t i = 0; i < span_count; ++i) left += spans[i].size;
   for (uint32_t i = 0; i < span_count; ++i) {
     const ReplySpan& span = spans[i];
-    if (span.pinned() && span.size > kAmEagerMax) {
+    if (span.pinned() && !in_value) {
+      copies = is_long && value_size(spans, i, span_count) <= kAmCopiedByTcpMax;
+    }
+    in_value = span.pin == kPinFollows;
+    if (span.pinned() && !copies && span.size > kAmEagerMax) {
+      left -= span.size;
       if (out != nullptr) send_out(*std::exchange(out, nullptr));
       send_pinned(number, span);
       continue;
     }
     for (uint32_t sent = 0; sent < span.size;) {
-      if (out == nullptr) out = &new_out(number, AmHandler::kBytes);
-      const uint32_t piece = std::min(span.size - sent, kAmEagerMax - out->size);
-      std::memcpy(out->bytes + out->size, span.data + sent, piece);
+      if (out == nullptr) out = &new_reply(number, left);
+      const uint32_t piece = std::min(span.size - sent, out->capacity - out->size);
+      std::memcpy(out->start() + out->size, span.data + sent, piece);
       out->size += piece;
       sent += piece;
-      if (out->size == kAmEagerMax) send_out(*std::exchange(out, nullptr));
+      left -= piece;
+      if (out->size == out->capacity) send_out(*std::exchange(out, nullptr));
     }
     release_later(number, span);
   }
@@ -198,7 +235,7 @@ void AmTransport::sent(AmSend& message, bool whole) {
     count_unread(stream, 0 - uint64_t{out.size});
     if (--stream.pinned == 0) release_all(stream);
   } else {
-    output_bytes_ -= sizeof(AmOut);
+    output_bytes_ -= out.held();
   }
   std::erase(stream.unsent, &out);
   give_out(out);

@@ -54,15 +54,16 @@ struct AmStream {
   bool delivered = false;  // delivered, not completed
   bool direct = false;     // the delivered chunk is not in `input`
   bool more_now = false;
-  bool later = false;        // waits in AmTransport::later_
-  bool ready = false;        // is in AmTransport::ready_
-  bool closing = false;      // ends as soon as nothing is unsent
-  bool half_closed = false;  // its kBye has come: ends when its requests are answered
-  bool greeted = false;      // its kHello has come
-  bool has_slots = false;    // it knows where copies lie
-  const char* why = "";      // said with the last message
-  bool ends = false;         // broke the rules: nothing more is taken
-  bool broken = false;       // is in AmTransport::broken_
+  bool later = false;                // waits in AmTransport::later_
+  bool ready = false;                // is in AmTransport::ready_
+  bool closing = false;              // ends as soon as nothing is unsent
+  bool half_closed = false;          // its kBye has come: ends when its requests are answered
+  bool greeted = false;              // its kHello has come
+  bool has_slots = false;            // it knows where copies lie
+  uint32_t eager_max = kAmEagerMax;  // bytes of a message, both ways
+  const char* why = "";              // said with the last message
+  bool ends = false;                 // broke the rules: nothing more is taken
+  bool broken = false;               // is in AmTransport::broken_
   uint32_t chunk = 0;  // with `direct`: its number in the burst; kNoChunk: of an earlier receive()
   uint32_t next_in = 0;  // sequence numbers
   uint32_t next_out = 0;
@@ -96,7 +97,13 @@ struct AmSlot {
 // An eager message carries a copy of its bytes, one by rendezvous points to a pinned value.
 struct AmOut : AmSend {
   uint32_t size = 0;
+  uint32_t capacity = kAmEagerMax;
+  std::unique_ptr<uint8_t[]> longer;  // of more than kAmEagerMax; null: `bytes`
   uint8_t bytes[kAmEagerMax];
+
+  uint8_t* start() { return longer != nullptr ? longer.get() : bytes; }
+  // What it takes of the server's memory.
+  uint64_t held() const { return sizeof(AmOut) + (longer != nullptr ? capacity : 0); }
 };
 
 }  // namespace warpcache::io

@@ -74,8 +74,10 @@ void AmTransport::ended(uint32_t endpoint) {
   --attended_streams_;
   close_session(stream);
   // After a restart nobody is told any more of messages that were under way.
-  output_bytes_ -= (stream.under_way - stream.pinned) * sizeof(AmOut);
-  for (AmOut* const out : std::exchange(stream.unsent, {})) give_out(*out);
+  for (AmOut* const out : std::exchange(stream.unsent, {})) {
+    if (!out->rendezvous) output_bytes_ -= out->held();
+    give_out(*out);
+  }
   count_unread(stream, 0 - stream.unread);
   stream.under_way = stream.pinned = 0;
   // Their clients may still be reading from the store's memory.

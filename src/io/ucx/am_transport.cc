@@ -165,9 +165,11 @@ void AmTransport::received(uint32_t endpoint, Bytes header, Bytes data) {
 void AmTransport::greet(uint32_t number, AmStream& stream, Bytes hello) {
   stream.greeted = true;
   --attended_streams_;
-  const AmWelcome numbers = {kAmWindow, kAmEagerMax, kAmRendezvousMax, kAmAnnouncedMax};
+  const uint8_t asks = hello.size == 1 ? hello[0] : 0;
+  if ((asks & kAmAsksForLong) != 0) stream.eager_max = kAmLongMax;
+  const AmWelcome numbers = {kAmWindow, stream.eager_max, kAmRendezvousMax, kAmAnnouncedMax};
   std::string welcome(reinterpret_cast<const char*>(&numbers), sizeof numbers);
-  stream.has_slots = !config_.slots.empty() && hello.size == 1 && hello[0] == kAmAsksForSlots;
+  stream.has_slots = !config_.slots.empty() && (asks & kAmAsksForSlots) != 0;
   if (stream.has_slots) welcome += config_.slots;
   send_control(number, AmHandler::kWelcome, bytes_of(std::string_view(welcome)));
 }

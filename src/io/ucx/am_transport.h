@@ -154,6 +154,7 @@ class AmTransport final : public AmReceiver {
   void take(AmStream& stream, uint64_t bytes);
   void send_spans(uint32_t number, const ReplySpan* spans, uint32_t span_count);
   AmOut& new_out(uint32_t number, AmHandler handler);
+  AmOut& new_reply(uint32_t number, uint64_t bytes);
   void send_out(AmOut& out);
   void give_out(AmOut& out);
   void send_pinned(uint32_t number, const ReplySpan& span);

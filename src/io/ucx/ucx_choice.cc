@@ -133,8 +133,21 @@ std::string set_ucx(ucp_config_t* config, const char* name, const char* value) {
   return std::string("UCX's setting ") + name + "=" + value + ": " + ucs_status_string(status);
 }
 
+namespace {
+
+const char* said_transports(const std::string& transports) {
+  return transports.empty() ? std::getenv("UCX_TLS") : transports.c_str();
+}
+
+}  // namespace
+
+bool chooses_tcp_alone(const std::string& transports) {
+  const char* const said = said_transports(transports);
+  return said != nullptr && std::string_view(said) == "tcp";
+}
+
 std::string choose_ucx_settings(ucp_config_t* config, const std::string& transports) {
-  const char* const said = transports.empty() ? std::getenv("UCX_TLS") : transports.c_str();
+  const char* const said = said_transports(transports);
   Chooser chooser(config);
   chooser.set("TLS", without_self(said).c_str());
   chooser.fix(kCommon);

@@ -19,6 +19,9 @@ namespace warpcache::io {
 // on it.
 std::string choose_ucx_settings(ucp_config_t* config, const std::string& transports);
 
+// Whether the same choice leaves only TCP between processes.
+bool chooses_tcp_alone(const std::string& transports);
+
 // Sets one; UCX before 1.20 takes any name. Returns the error as text, or "".
 std::string set_ucx(ucp_config_t* config, const char* name, const char* value);
 

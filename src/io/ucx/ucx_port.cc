@@ -92,6 +92,7 @@ std::string UcxContext::open(std::shared_ptr<UcxContext>* context, bool one_side
   status = ucp_context_query(made->handle_, &attributes);
   if (status != UCS_OK) return failed("asking UCX for memory types", status);
   made->knows_cuda_ = (attributes.memory_types & UCS_BIT(UCS_MEMORY_TYPE_CUDA)) != 0;
+  made->by_tcp_ = chooses_tcp_alone(transports);
   made->reaches_device_ = reaches_device_memory(made->knows_cuda_);
   *context = std::move(made);
   return "";

@@ -34,6 +34,7 @@ class UcxContext {
   // Whether UCX can move data to and from the memory of CUDA's devices, and whether it is to.
   bool knows_cuda() const { return knows_cuda_; }
   bool reaches_device() const { return reaches_device_; }
+  bool is_by_tcp() const { return by_tcp_; }
   // As UcxPort::expose().
   std::string expose(MutableBytes memory, std::string* key);
 
@@ -43,6 +44,7 @@ class UcxContext {
   ucp_context_h handle_ = nullptr;
   bool knows_cuda_ = false;
   bool reaches_device_ = false;
+  bool by_tcp_ = false;
 };
 
 class UcxPort final : public AmPort {
@@ -71,6 +73,8 @@ class UcxPort final : public AmPort {
   void wake() override;
   AmSent send(AmSend& message) override;
   bool fetch(uint32_t number, AmRemote data, const MutableBytes* pieces, uint32_t count) override;
+  // Whether its endpoints go by TCP alone, as far as this side knows.
+  bool is_by_tcp() const { return context_->is_by_tcp(); }
   bool reaches_device() const override { return context_->reaches_device(); }
   bool fetch_to_device(uint32_t number, AmRemote data, MutableBytes place) override;
   void drop(uint32_t number, AmRemote data) override;

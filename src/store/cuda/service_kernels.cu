@@ -85,7 +85,7 @@ __device__ uint32_t next_flush_due(const Core& core) {
 __device__ void reserve(const Core& core, ServiceCall& call) {
   uint32_t id = 0;
   call.status = reserve_item(core, static_cast<uint8_t>(call.argument >> 32),
-                             static_cast<uint32_t>(call.argument), &id);
+                             static_cast<uint32_t>(call.argument), kApart, &id);
   call.result = id;
   if (call.status != Status::kOk) return;
   ValuePieces pieces(core, *reservation_item(core, id));

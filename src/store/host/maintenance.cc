@@ -137,6 +137,11 @@ Status Maintenance::reclaim(uint64_t bytes) {
   return Status::kOutOfMemory;
 }
 
+void Maintenance::retire_dead(uint32_t newest) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock.owns_lock()) maintainer_.retire_dead(newest);
+}
+
 void Maintenance::expire() {
   for (uint32_t i = 0; i < Maintainer::kExpireStepsMax; ++i) {
     if (!step([this] { return maintainer_.expire(); })) break;

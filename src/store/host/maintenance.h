@@ -36,6 +36,9 @@ class Maintenance {
 
   // See Store. Outside batches.
   Status reclaim(uint64_t bytes);
+  // Retires those of the `newest` last sealed young segments in which nothing is alive. Does
+  // nothing while somebody else reclaims.
+  void retire_dead(uint32_t newest);
   // Does all that is to do now.
   void maintain();
   // Sets the limit that maintenance moves to in small steps. The caller waits neither for them nor

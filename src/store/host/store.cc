@@ -17,8 +17,9 @@ namespace {
 // append point.
 constexpr uint32_t kOwnReaders = 3;
 constexpr uint64_t kPairsWalkedAtOnce = 8;
-constexpr uint32_t kFreedForReservation = 4;  // retired segments and chains, at each reservation
-constexpr uint32_t kLooksMax = 4;             // looks at a pair, before it is locked
+constexpr uint32_t kFreedForReservation = 4;    // retired segments and chains, at each reservation
+constexpr uint32_t kRetiredForReservation = 4;  // of the newest segments
+constexpr uint32_t kLooksMax = 4;               // looks at a pair, before it is locked
 
 struct PairItems {
   uint32_t count = 0;
@@ -78,7 +79,7 @@ Status Store::create(const StoreConfig& config, std::unique_ptr<Store>* store, s
 namespace {
 
 // Raise it with each change of Item, Set, SegmentEntry or Shared, and of what their fields mean.
-constexpr uint32_t kLayoutVersion = 3;
+constexpr uint32_t kLayoutVersion = 4;
 
 RestartHeader header_for(const StoreConfig& config, const Geometry& geometry) {
   RestartHeader header = restart_header(config.version);
@@ -235,13 +236,16 @@ bool Store::set_memory_limit(uint64_t bytes) {
   return maintenance_->set_limit(static_cast<uint32_t>(segments));
 }
 
-Status Store::reserve(uint8_t key_size, uint32_t value_size, uint32_t* id) {
-  // A reservation takes whole segments, also for a small item.
+Status Store::reserve(uint8_t key_size, uint32_t value_size, uint32_t* id,
+                      const ThreadContext* thread) {
+  const uint32_t append_point = thread == nullptr ? kApart : thread->append_point;
+  // A reservation may take a whole segment, also for a small item.
   const uint64_t bytes =
       std::max<uint64_t>(item_bytes(key_size, value_size), core_.plain_size_max() + 1);
+  maintenance_->retire_dead(kRetiredForReservation);
   free_some_retired(core_, kFreedForReservation);
   for (uint32_t round = 0; round < kReserveRoundsMax; ++round) {
-    const Status status = reserve_item(core_, key_size, value_size, id);
+    const Status status = reserve_item(core_, key_size, value_size, append_point, id);
     // Others hold all that may be reserved: reclaim() would not help.
     if (status == Status::kOutOfMemory) return Status::kDeferred;
     if (status != Status::kDeferred) return status;

@@ -37,7 +37,9 @@ class Store final : public StoreOwner {
   Status reclaim(uint64_t bytes);
 
   // --- Reservations: see reservation.h. Outside batches. reserve(): as Engine::reserve().
-  Status reserve(uint8_t key_size, uint32_t value_size, uint32_t* id);
+  // `thread`: that in whose batches it will be published; null: not known.
+  Status reserve(uint8_t key_size, uint32_t value_size, uint32_t* id,
+                 const ThreadContext* thread = nullptr);
   // Contiguous writable bytes of the value from `offset` on. REQUIRES: offset < value_size; the
   // caller owns the id.
   MutableBytes reservation_window(uint32_t id, uint32_t offset) const;

@@ -232,7 +232,8 @@ SegmentCensus Tables::census(const Core& core) const {
     const SegmentState state = entry.load_state();
     ++census.segments[static_cast<uint32_t>(state)];
     const bool holds_items = state == SegmentState::kOpen || state == SegmentState::kYoung ||
-                             state == SegmentState::kMain || state == SegmentState::kChain;
+                             state == SegmentState::kMain || state == SegmentState::kChain ||
+                             state == SegmentState::kHeld;
     if (holds_items) census.live_bytes += load_relaxed(&entry.live);
   }
   return census;

@@ -12,6 +12,7 @@
 //   staged     another segment of a chain, or part of a reservation
 //   retired    unlinked; becomes free when no batch can see it and no pin holds it
 //   tails      holds the ends of chains: see log/tails.h
+//   held       full, and values are still being received into it: see log/reservation.h
 //   index      holds sets
 #pragma once
 
@@ -37,6 +38,7 @@ enum class SegmentState : uint32_t {
   kRetired,
   kIndex,
   kTails,
+  kHeld,
   kCount
 };
 
@@ -58,7 +60,8 @@ struct alignas(64) SegmentEntry {
   uint64_t epoch;       // of the last sealing or unlinking: see epoch.h
   uint32_t generation;  // Generation that an open or chain segment joins when it is sealed
   uint32_t chain_head;  // the first segment of the chain
-  uint64_t pages;  // of a chain's head: its tail; 0: none. Of `tails`: those in use, one bit each
+  uint64_t pages;  // of a chain's head: its tail; 0: none. Of `tails`: those in use, one bit each.
+                   // Of `open` and `held`: reservations in it
 
   WC_HD SegmentState load_state() const { return static_cast<SegmentState>(load_acquire(&state)); }
   WC_HD void store_state(SegmentState value) {

@@ -37,7 +37,8 @@ WC_HD inline uint32_t ttl_class(const Shared& shared, uint32_t expiry) {
 
 // Segments that a chain for an item above plain_size_max() takes at most.
 WC_HD inline uint32_t chain_segments(const Core& core, uint64_t bytes) {
-  return static_cast<uint32_t>((bytes + core.segment_size() - 1) >> core.segment_shift);
+  return static_cast<uint32_t>((bytes + kChainItemAt + core.segment_size() - 1) >>
+                               core.segment_shift);
 }
 
 // An item of these sizes can never be stored, however empty the store is: a chain takes at most
@@ -45,7 +46,7 @@ WC_HD inline uint32_t chain_segments(const Core& core, uint64_t bytes) {
 WC_HD inline bool is_too_large(const Core& core, uint32_t key_size, uint64_t value_size) {
   const uint64_t bytes = item_bytes(key_size, value_size);
   if (bytes <= core.plain_size_max()) return false;
-  const uint64_t segments = (bytes + core.segment_size() - 1) >> core.segment_shift;
+  const uint64_t segments = (bytes + kChainItemAt + core.segment_size() - 1) >> core.segment_shift;
   const uint64_t limit = load_relaxed(&core.shared->segment_limit);
   const uint64_t index = load_relaxed(&core.shared->index_segments);
   return value_size > UINT32_MAX || segments > (limit - index) * 3 / 4;
@@ -53,9 +54,9 @@ WC_HD inline bool is_too_large(const Core& core, uint32_t key_size, uint64_t val
 
 namespace detail {
 
-WC_HD inline Item* init_item(uint8_t* data, uint8_t key_size, uint32_t value_size, uint32_t expiry,
+WC_HD inline Item* init_item(void* data, uint8_t key_size, uint32_t value_size, uint32_t expiry,
                              Layout layout) {
-  Item* item = reinterpret_cast<Item*>(data);
+  Item* item = static_cast<Item*>(data);
   item->value_size = value_size;
   item->key_size = key_size;
   item->layout = layout;
@@ -111,7 +112,7 @@ WC_HD inline Status allocate_chain(const Core& core, uint32_t reserve, uint8_t k
                                     Generation::kYoung);
   if (head == kNoSegment) return Status::kDeferred;
   allocation.item =
-      detail::init_item(core.segment_data(head), key_size, value_size, expiry, Layout::kChained);
+      detail::init_item(chain_item(core, head), key_size, value_size, expiry, Layout::kChained);
   allocation.bytes = static_cast<uint32_t>(bytes);
   core.segment(head).note_expiry(expiry);
   return Status::kOk;

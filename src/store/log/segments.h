@@ -99,16 +99,29 @@ WC_HD inline void free_chain(const Core& core, SegmentId head) {
   free_chain_locked(core, head);
 }
 
-// Ends appending to an open segment: it joins the queue of its generation. REQUIRES: the caller
-// owns the segment (holds its append point). Maintenance does not walk it before all current
-// batches have ended, since they may still write there.
-WC_HD inline void seal_segment(const Core& core, SegmentId id) {
+namespace detail {
+
+// REQUIRES: the segment lock is held; `ticket` was drawn after the last reservation of the segment
+// was closed.
+WC_HD inline void enqueue_sealed(const Core& core, SegmentId id, uint64_t ticket) {
   SegmentEntry& entry = core.segment(id);
   const bool young = entry.generation == static_cast<uint32_t>(Generation::kYoung);
-  store_relaxed(&entry.epoch, draw_ticket(&core.shared->epoch));
-  SpinGuard guard(&core.shared->segment_lock);
+  store_relaxed(&entry.epoch, ticket);
   queue_push(core, queue_of(core, id), id);
   entry.store_state(young ? SegmentState::kYoung : SegmentState::kMain);
+}
+
+}  // namespace detail
+
+// Ends appending to an open segment: it joins the queue of its generation, unless reservations are
+// in it: then it is held, and joins with the last of them. REQUIRES: the caller owns the segment
+// (holds its append point). Maintenance does not walk it before all current batches have ended,
+// since they may still write there.
+WC_HD inline void seal_segment(const Core& core, SegmentId id) {
+  SpinGuard guard(&core.shared->segment_lock);
+  SegmentEntry& entry = core.segment(id);
+  if (load_relaxed(&entry.pages) != 0) return entry.store_state(SegmentState::kHeld);
+  detail::enqueue_sealed(core, id, draw_ticket(&core.shared->epoch));
 }
 
 // A published chain joins the young generation.

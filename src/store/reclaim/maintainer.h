@@ -89,6 +89,8 @@ class Maintainer {
   WC_HD bool maintain(uint32_t steps_max);
   // One step that reclaims space for an item of `bytes`.
   WC_HD Space reclaim(uint64_t bytes);
+  // Retires those of the `newest` last sealed young segments in which nothing is alive.
+  WC_HD void retire_dead(uint32_t newest) { reclaimer_.retire_dead(newest); }
   // Empties one segment in which everything has expired. True: call again, but at most
   // kExpireStepsMax times a second.
   WC_HD bool expire();
@@ -349,6 +351,7 @@ WC_HD inline bool Maintainer::seal_sparse_segments() {
     for (SegmentId& open : point.open) {
       if (open == kNoSegment) continue;
       const SegmentEntry& entry = core_.segment(open);
+      if (load_relaxed(&entry.pages) != 0) continue;  // what is reserved there is not dead
       const uint64_t dead = load_relaxed(&entry.used) - load_relaxed(&entry.live);
       if (dead < size / detail::kCompactWasteDivisorKeepAll ||
           load_relaxed(&entry.used) * 2ull < size)
@@ -425,6 +428,8 @@ WC_HD inline Maintainer::Step Maintainer::free_wanted() {
     case SegmentState::kTails:
       return reclaimer_.move_tails(wanted, must_keep) == Emptied::kDone ? Step::kProgress
                                                                         : Step::kWait;
+    case SegmentState::kHeld:
+      return Step::kWait;
     case SegmentState::kFree:
     case SegmentState::kRetired:
     case SegmentState::kIndex:

@@ -36,6 +36,9 @@ class Reclaimer {
   // The same for a chain, given its head. A chain that stays moves to the newest place of the main
   // generation, without a copy: kNotYet.
   WC_HD Emptied judge_chain(SegmentId head, const KeepRule& rule);
+  // Retires one of the `newest` last sealed young segments of which nothing is alive, if there is
+  // one.
+  WC_HD void retire_dead(uint32_t newest);
   // Copies a chain to other segments, so that its own become free. Without space it is evicted,
   // unless must_keep.
   WC_HD Emptied move_chain(SegmentId head, bool must_keep);
@@ -239,10 +242,26 @@ WC_HD inline Emptied Reclaimer::empty_segment(SegmentId id, const KeepRule& rule
   return Emptied::kDone;
 }
 
+WC_HD inline void Reclaimer::retire_dead(uint32_t newest) {
+  Shared& shared = *core_.shared;
+  SegmentId dead = kNoSegment;
+  {
+    SpinGuard guard(&shared.segment_lock);
+    SegmentId id = shared.young.newest;
+    for (uint32_t i = 0; i < newest && id != kNoSegment; ++i, id = core_.segment(id).queue_older) {
+      const SegmentEntry& entry = core_.segment(id);
+      const bool chain = entry.load_state() == SegmentState::kChain;
+      if (!chain && load_acquire(&entry.live) == 0) dead = id;
+    }
+  }
+  // The oldest of them: later ones follow with the next call. Without live items nothing is copied.
+  if (dead != kNoSegment) (void)empty_segment(dead, {}, true);
+}
+
 // --- Chains
 
 WC_HD inline Emptied Reclaimer::judge_chain(SegmentId head, const KeepRule& rule) {
-  Item* item = reinterpret_cast<Item*>(core_.segment_data(head));
+  Item* item = chain_item(core_, head);
   const uint64_t hash = hash_key(core_.seed, item->key());
   const Judged judged = judge_item(core_, thread_, item, hash, rule);
   if (judged.fate != Fate::kStays) return Emptied::kDone;
@@ -261,7 +280,7 @@ WC_HD inline Emptied Reclaimer::judge_chain(SegmentId head, const KeepRule& rule
 }
 
 WC_HD inline Emptied Reclaimer::move_chain(SegmentId head, bool must_keep) {
-  Item* item = reinterpret_cast<Item*>(core_.segment_data(head));
+  Item* item = chain_item(core_, head);
   const uint64_t hash = hash_key(core_.seed, item->key());
   Allocation copy;
   const KeepRule all = {};

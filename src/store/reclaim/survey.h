@@ -88,7 +88,7 @@ WC_HD inline void survey_segment(const Core& core, const SurveyTask& task, uint3
   if (!sealed && !chain) return;
   if (chain) {
     // Only maintenance frees chains, so a published one can be looked at.
-    const Item* item = reinterpret_cast<const Item*>(core.segment_data(id));
+    const Item* item = chain_item(core, id);
     if (!is_alive(core, *item, task.now)) found.dead = place;
     return;
   }

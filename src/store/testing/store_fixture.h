@@ -213,7 +213,8 @@ inline void check_accounts(const Store& store) {
     const SegmentEntry& entry = core.segment(id);
     const SegmentState state = entry.load_state();
     const bool holds_items = state == SegmentState::kOpen || state == SegmentState::kYoung ||
-                             state == SegmentState::kMain || state == SegmentState::kChain;
+                             state == SegmentState::kMain || state == SegmentState::kChain ||
+                             state == SegmentState::kHeld;
     EXPECT_EQ(live.count(id) == 0 ? 0 : live[id], holds_items ? entry.live : 0) << id;
   }
   EXPECT_EQ(items, store.stats().get(StoreCounter::kItems));

@@ -26,6 +26,7 @@ module ht_index #(
     output logic [ROW_BITS-1:0] out_row,
     output logic [TAG_BITS-1:0] out_tag,
     output logic                out_found,   // a way has the tag
+    output logic                out_reads,   // its item is read
     output logic [2:0]          out_way,     // it, or the one to replace
     output logic                out_half,    // of the slot that holds the item
     output logic [7:0]          out_beats,   // of the item
@@ -139,12 +140,11 @@ module ht_index #(
   end
   logic [2:0] way;
   assign way = out_found ? found_way : is_free != '0 ? free_way : oldest(s2_lru);
-  logic reads;
-  assign reads = out_found && !s2_blind;
+  assign out_reads = out_found && !s2_blind;
 
-  assign s2_ready = !s2_valid || (out_ready && (!reads || read_ready));
-  assign out_valid = s2_valid && (!reads || read_ready);
-  assign read_valid = s2_valid && reads && out_ready;
+  assign s2_ready = !s2_valid || (out_ready && (!out_reads || read_ready));
+  assign out_valid = s2_valid && (!out_reads || read_ready);
+  assign read_valid = s2_valid && out_reads && out_ready;
   assign out_row = s2_row;
   assign out_tag = s2_tag;
   assign out_data = s2_data;

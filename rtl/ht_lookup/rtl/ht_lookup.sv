@@ -30,6 +30,7 @@ module ht_lookup
     output logic [ROW_BITS-1:0] out_row,
     output logic [TAG_BITS-1:0] out_tag,
     output logic                out_found,   // a way has the tag
+    output logic                out_reads,   // its item is read
     output logic [2:0]          out_way,     // it, or the one to replace
     output logic                out_half,    // of the slot that holds the item
     output logic [7:0]          out_beats,   // of the item
@@ -80,7 +81,7 @@ module ht_lookup
   ht_index #(.ROW_BITS(ROW_BITS), .TAG_BITS(TAG_BITS), .W($bits(meta_t) + HAZARDS_LOG)) index (
       .clk, .rst, .ready, .in_valid(take), .in_ready(index_ready), .in_row(row), .in_tag(tag_hash[TAG_BITS-1:0]),
       .in_keyed(keyed), .in_blind(blind), .in_data({op, next_id}), .out_valid, .out_ready, .out_row, .out_tag,
-      .out_found, .out_way, .out_half, .out_beats, .out_data({out_op, out_hazard}), .read_valid, .read_ready,
+      .out_found, .out_reads, .out_way, .out_half, .out_beats, .out_data({out_op, out_hazard}), .read_valid, .read_ready,
       .read_slot, .read_beats, .update_valid, .update_row, .update_way, .update_live, .update_tag, .update_half,
       .update_beats, .touch_valid, .touch_row, .touch_way
   );

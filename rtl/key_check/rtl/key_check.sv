@@ -22,7 +22,7 @@ module key_check
     output logic                   op_ready,
     input  meta_t                  op,
     input  logic [ROW_BITS-1:0]    row,
-    input  logic                   found,
+    input  logic                   reads,   // there is an item with the operation's tag, and it comes
     input  logic [2:0]             way,
     input  logic                   half,
     input  logic [7:0]             beats,
@@ -108,9 +108,6 @@ module key_check
   logic cas_differs;
   logic alive;
   assign alive = match && live;
-
-  logic reads;
-  assign reads = has_key(op.op) && found && !(op.op == OP_SET && !op.cas_cmp);
 
   logic [63:0] next_cas;
   logic [63:0] key_mem[32];

@@ -192,7 +192,7 @@ void run(const Setup& setup) {
   model->generation = kGeneration;
   Stream& in = bench.input(
       "op", model->op_valid, model->op_ready,
-      {model->op, model->row, model->found, model->way, model->half, model->beats, model->hazard});
+      {model->op, model->row, model->reads, model->way, model->half, model->beats, model->hazard});
   Stream& key_in = bench.input("key", model->key_valid, model->key_ready, {model->key_data});
   Stream& value_in =
       bench.input("value", model->value_valid, model->value_ready, {model->value_data});
@@ -284,7 +284,7 @@ void run(const Setup& setup) {
     const uint64_t half = random.below(2);
     const uint64_t hazard = random.below(32);
     const std::vector<Bits> words = item.words();
-    in.push({op.bits(), row, found, way, half, words.size(), hazard});
+    in.push({op.bits(), row, reads, way, half, words.size(), hazard});
     for (const Bits& word : words_of(key)) key_in.push({word});
     for (const Bits& word : words_of(value)) value_in.push({word});
     for (size_t at = 0; reads && at < words.size(); at += 2) {

@@ -73,13 +73,15 @@ module mc_store
     meta_t op;
     logic [ROW_BITS-1:0] row;
     logic [TAG_BITS-1:0] tag;
-    logic found;
+    logic reads;
     logic [2:0] way;
     logic half;
     logic [7:0] beats;
     logic [HZ-1:0] hazard;
   } looked_t;
   looked_t lk, lk2;
+  logic lk_found, unused;
+  assign unused = lk_found;
   logic lk_v, lk_r, lk2_v, lk2_r, lk2g_v, lk2g_r;
   logic rd_v, rd_r;
   logic [SLOT_BITS-1:0] rd_slot;
@@ -90,7 +92,7 @@ module mc_store
   ht_lookup #(.ROW_BITS(ROW_BITS), .TAG_BITS(TAG_BITS), .HAZARDS_LOG(HZ)) u_lookup (
       .clk, .rst, .ready, .op_valid, .op_ready, .op, .row_hash,
       .tag_hash, .out_valid(lk_v), .out_ready(lk_r), .out_op(lk.op), .out_row(lk.row),
-      .out_tag(lk.tag), .out_found(lk.found), .out_way(lk.way), .out_half(lk.half),
+      .out_tag(lk.tag), .out_found(lk_found), .out_reads(lk.reads), .out_way(lk.way), .out_half(lk.half),
       .out_beats(lk.beats), .out_hazard(lk.hazard), .read_valid(rd_v), .read_ready(rd_r),
       .read_slot(rd_slot), .read_beats(rd_beats), .update_valid(up_v), .update_row(lk2.row),
       .update_way(lk2.way), .update_live(up_live), .update_tag(lk2.tag), .update_half(up_half),
@@ -162,7 +164,7 @@ module mc_store
   logic flush_v;
   key_check #(.ROW_BITS(ROW_BITS), .HAZARDS_LOG(HZ)) u_check (
       .clk, .rst, .op_valid(lk2g_v), .op_ready(lk2g_r), .op(lk2.op), .row(lk2.row),
-      .found(lk2.found), .way(lk2.way), .half(lk2.half), .beats(lk2.beats), .hazard(lk2.hazard),
+      .reads(lk2.reads), .way(lk2.way), .half(lk2.half), .beats(lk2.beats), .hazard(lk2.hazard),
       .key_valid, .key_ready, .key_data, .value_valid, .value_ready,
       .value_data, .item_valid(itg_v), .item_ready(itg_r), .item_data(it_d), .item_two(it_two),
       .result_valid(rs_v), .result_ready(rs_r), .result(rs), .key_out_valid(ko_v), .key_out_ready(ko_r),

@@ -224,7 +224,7 @@ TEST_P(RefusedMemoryTest, TheServerStaysUp) {
   for (const int64_t following : {0, 1 << 30}) {
     bool reached = true;
     const bool each_alone = following == 0;
-    const int64_t step = every ? 1 : on_gpu ? (each_alone ? 10 : 12) : (each_alone ? 1 : 3);
+    const int64_t step = every ? 1 : on_gpu ? (each_alone ? 20 : 24) : (each_alone ? 1 : 3);
     for (int64_t first = 1; reached && !HasFailure(); first += first < kFirstFew ? 1 : step) {
       SCOPED_TRACE("allocation " + std::to_string(first) + " and " + std::to_string(following));
       start();

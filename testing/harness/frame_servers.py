@@ -18,7 +18,7 @@ import pytest
 
 from harness.exchange import ask_stats
 from harness.fixtures import require_dpdk
-from harness.huge_pages import huge_pages
+from harness.huge_pages import huge_pages, none_reserved
 from harness.network import enter_new_network
 from harness.patience import PATIENCE_S
 from harness.peer import PeerLink
@@ -202,7 +202,8 @@ class MemifServer(RelayedServer):
 
     def __init__(self, target, folder: Path, options: tuple[str, ...]):
         memif = f"socket={folder}/memif,socket-abstract=no"
-        self.start(target, folder, f"dpdk:net_memif0,role=client,{memif}", f"net_memif0,role=server,{memif}", options)
+        with none_reserved():
+            self.start(target, folder, f"dpdk:net_memif0,role=client,{memif}", f"net_memif0,role=server,{memif}", options)
 
 
 class RingServer(RelayedServer):
@@ -240,7 +241,8 @@ class LinkServer(FrameServer):
         with open("/proc/sys/net/ipv6/conf/default/disable_ipv6", "w") as file:
             file.write("1")  # nothing of the kernel's own
         self.make_link()
-        super().__init__(target, self.frames, options)
+        with none_reserved():
+            super().__init__(target, self.frames, options)
         self.link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
         self.link.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
         self.link.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)

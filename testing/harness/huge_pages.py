@@ -42,6 +42,17 @@ def file_system() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
+def none_reserved() -> Iterator[None]:
+    """No test has huge_pages() meanwhile. DPDK that starts for another port would take them, or look for a file system that is gone."""
+    if not PAGES.exists():
+        yield
+        return
+    with open(PAGES / "nr_hugepages") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        yield
+
+
+@contextlib.contextmanager
 def huge_pages(megabytes: int) -> Iterator[Path]:
     """That many are free. No other test of this machine has some meanwhile. Returns the file system's folder.
 

@@ -30,6 +30,7 @@ from .support import frames_stats, ping, say, udp_to
 
 CLIENT, SERVER = "10.9.0.1", "10.9.0.2"
 DEVICE = "net_tap0,iface=frames0"
+pytestmark = pytest.mark.usefixtures("no_huge_pages")
 
 
 class Client:

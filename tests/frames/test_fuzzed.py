@@ -20,6 +20,7 @@ from .changed_frames import changed, known_frames
 
 FRAMES = 200_000 if "WARPCACHE_LONG_TESTS" in os.environ else 10_000
 TIME_S_MAX = PATIENCE_S
+pytestmark = pytest.mark.usefixtures("no_huge_pages")
 FILE_HEAD = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 262144, 1)
 FRAME_HEAD = struct.Struct("<IIII")
 VERDICTS = ("requests", "not_for_us", "truncated", "bad_checksum", "fragments", "unsupported", "malformed")

@@ -19,6 +19,7 @@ from packets import frames as made
 
 GPU = ("--engine=cuda", "--on-gpu-error=exit", "-m", "64")
 DEVICE = "--frames=dpdk:net_null0"
+pytestmark = pytest.mark.usefixtures("no_huge_pages")
 
 
 def refusal(*options: str, **environment: str) -> str:

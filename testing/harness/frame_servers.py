@@ -23,7 +23,7 @@ from harness.network import enter_new_network
 from harness.patience import PATIENCE_S
 from harness.peer import PeerLink
 from harness.programs import find_program
-from harness.servers import start_server
+from harness.servers import ServerError, start_server
 
 ETHERNET = 1
 # As in linux/if_ether.h, linux/if_packet.h and asm-generic/socket.h.
@@ -180,7 +180,10 @@ class RelayedServer(FrameServer):
         self.pipes = Pipes(folder)
         command = [str(relay), other_side, str(self.pipes.to_server), str(self.pipes.from_server)]
         self.relay = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert self.relay.stdout.readline() == "ready\n"
+        if self.relay.stdout.readline() != "ready\n":
+            self.end_relay()
+            FrameServer.stop(self)
+            raise ServerError("the other side of the frames did not start")
         self.pipes.open()
 
     def send(self, frames: list[bytes]) -> None:
@@ -189,10 +192,13 @@ class RelayedServer(FrameServer):
     def replies(self, count: int) -> list[bytes]:
         return [self.pipes.frame(f"the server's log:\n{self.server.log()}") for _ in range(count)]
 
-    def stop(self) -> int:
+    def end_relay(self) -> None:
         self.relay.kill()
         self.relay.wait()
         self.relay.stdout.close()
+
+    def stop(self) -> int:
+        self.end_relay()
         self.pipes.close()
         return super().stop()
 

@@ -16,7 +16,7 @@ from harness.exchange import ask
 from harness.fixtures import require_target
 from harness.patience import PATIENCE_S
 from harness.programs import find_program
-from harness.servers import Server, free_port, start_server
+from harness.servers import Server, ServerError, free_port, start_server
 
 
 
@@ -72,16 +72,26 @@ class UcxServer:
     def __init__(self, *options: str, transports: str = "shm", **keywords):
         require_ucx()
         self.transports = transports
-        self.ucx_port = free_port()
         env = {**environment(transports), **keywords.pop("env", {})}
-        options = (f"--ucx=127.0.0.1:{self.ucx_port}", *options)
-        self.sockets: Server = start_server(require_target("warpcached"), options, env=env, **keywords)
+        self.sockets = self.start(options, env=env, **keywords)
         try:
             self.bridge = Bridge(self.ucx_port, transports)
         except BaseException:
             self.sockets.stop()
             raise
         self.server = self.reached_by(self.bridge)
+
+    def start(self, options: tuple[str, ...], **keywords) -> Server:
+        """Another process may take the free port of messages before the server does: then once more."""
+        for is_last in (False, False, True):
+            self.ucx_port = free_port()
+            address = f"127.0.0.1:{self.ucx_port}"
+            try:
+                return start_server(require_target("warpcached"), (f"--ucx={address}", *options), **keywords)
+            except ServerError as error:
+                if is_last or f"--ucx={address}: the address is in use" not in str(error):
+                    raise
+        raise AssertionError
 
     def reached_by(self, bridge: Bridge) -> Server:
         return dataclasses.replace(self.sockets, host="127.0.0.1", port=bridge.port, socket_path=None)

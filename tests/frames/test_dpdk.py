@@ -24,7 +24,7 @@ from harness.fixtures import require_dpdk, require_target
 from harness.network import enter_new_network, in_own_network
 from harness.patience import PATIENCE_S
 from harness.programs import find_load_generator
-from harness.servers import Server, start_server
+from harness.servers import Server, is_sanitized, start_server
 
 from .support import frames_stats, ping, say, udp_to
 
@@ -196,6 +196,24 @@ def test_refusals():
         assert not runtime_folder(process.pid).exists()
 
 
+@in_own_network
+def test_dpdk_that_does_not_start_leaves_no_folder():
+    require_dpdk()
+    target = require_target("warpcached")
+    if is_sanitized(target.path):
+        pytest.skip("the sanitizers occupy the address space")
+    options = ("-u", "root", "-p", "-1", "-l", "127.0.0.1", "-m", "16", "-t", "1", "--frames=dpdk:net_null0")
+    for megabytes in range(60, 600, 20):  # with the least the program itself does not start, with more DPDK does not
+        command = ("prlimit", f"--as={megabytes << 20}", str(target.path), *options)
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+            _, error = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode != 0
+        assert not runtime_folder(process.pid).exists()
+        if "starting DPDK" in error:
+            return
+    pytest.fail(error)
+
+
 def memif(role: str, folder: Path) -> str:
     return f"--frames=dpdk:net_memif0,role={role},socket={folder}/memif,socket-abstract=no"
 
@@ -329,6 +347,7 @@ def test_peer_killed_while_it_connects(tmp_path, role):
         ) as peer:
             time.sleep(chance.random())
             peer.kill()
+        shutil.rmtree(runtime_folder(peer.pid), ignore_errors=True)  # where it was killed while DPDK began
         if other == "server":
             (tmp_path / "memif").unlink(missing_ok=True)
     command = generator(server, tmp_path, "-t", "2", "--seconds", "1", "--keys", "100", "--timeout", "20", role=other)

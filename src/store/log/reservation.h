@@ -162,8 +162,8 @@ WC_HD inline Status reserve_apart(const Core& core, const ChainShape& shape, uin
   return Status::kOutOfMemory;
 }
 
-// Gives the space of a closed reservation back: at once if it is the last of an open segment, else
-// with the segment.
+// Gives back the space of a reservation that ends: at once if it is the last of an open segment,
+// else with the segment.
 WC_HD inline void leave_in_log(const Core& core, uint32_t append_point, Item* item) {
   AppendPoint& point = core.append_points[append_point];
   SpinGuard guard(&point.lock);

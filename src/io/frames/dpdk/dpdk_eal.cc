@@ -83,7 +83,7 @@ std::vector<std::filesystem::path> huge_folders() {
   return found;
 }
 
-// Of all processes of a prefix: what rte_eal_get_runtime_dir() says later.
+// Of all processes of a prefix: what rte_eal_get_runtime_dir() says once DPDK has begun.
 std::filesystem::path runtime_folder(const std::string& prefix) {
   const char* folder = std::getenv("RUNTIME_DIRECTORY");
   if (folder == nullptr && getuid() == 0) folder = "/var/run";
@@ -169,7 +169,8 @@ std::string start_dpdk(uint32_t megabytes, bool is_virtual) {
   if (started) return "";
   huge_pages = free_huge_megabytes() >= megabytes;
   std::vector<std::string> words = {"-m", std::to_string(megabytes)};
-  words.push_back("--file-prefix=warpcached" + std::to_string(getpid()));
+  const std::string prefix = "warpcached" + std::to_string(getpid());
+  words.push_back("--file-prefix=" + prefix);
   if (is_virtual) words.push_back("--iova-mode=va");
   if (huge_pages) {
     words.insert(words.end(), {"--in-memory", "--single-file-segments"});
@@ -177,12 +178,11 @@ std::string start_dpdk(uint32_t megabytes, bool is_virtual) {
     words.insert(words.end(), {"--no-huge", "--no-shconf", "--single-file-segments"});
   }
   std::string failure = initialize(std::move(words));
-  if (!failure.empty()) return failure;
-  // Other processes do not attach to this one. Its folder would stay behind when it is killed.
+  // Other processes do not attach to this one. Its folder would stay behind when it is killed. The
+  // folder around it stays: another process of DPDK's may be about to make its own there.
   std::error_code error;
-  const std::filesystem::path folder = rte_eal_get_runtime_dir();
-  (void)std::filesystem::remove_all(folder, error);
-  (void)std::filesystem::remove(folder.parent_path(), error);  // if it is empty
+  (void)std::filesystem::remove_all(runtime_folder(prefix), error);
+  if (!failure.empty()) return failure;
   // Attempts to connect, and messages to other processes that there are not, are not worth a line.
   (void)rte_log_set_level_pattern("pmd.net.memif", RTE_LOG_CRIT);
   (void)rte_log_set_level_pattern("pmd.net.tap", RTE_LOG_CRIT);
@@ -218,9 +218,7 @@ void remove_shared_dpdk(const std::string& prefix) {
   std::error_code error;
   for (const std::filesystem::path& folder : huge_folders())
     remove_files_in(folder, prefix + "map_");
-  const std::filesystem::path folder = runtime_folder(prefix);
-  (void)std::filesystem::remove_all(folder, error);
-  (void)std::filesystem::remove(folder.parent_path(), error);  // if it is empty
+  (void)std::filesystem::remove_all(runtime_folder(prefix), error);
 }
 
 void remember_shared_dpdk(const void* zone, uint64_t zone_bytes) {

@@ -200,17 +200,11 @@ TEST(InLog, AbandonedOnesLeaveNothing) {
   EXPECT_LE(free_before - store->stats().free_segments, 22u);
 }
 
-// Abandoned after it was allocated, as a set is that finds another CAS id.
 TEST(InLog, AbandonedAfterAllocation) {
   const auto store = make_store(quiet_config(1024 * kMiB));
   Worker worker(store.get());
   const uint32_t id = reserve_in_log(*store, worker, "key", kInLogValue);
-  worker.enter();
-  Allocation allocation;
-  ASSERT_EQ(worker.ref().allocate_reserved(worker.thread(), id, 0, allocation), Status::kOk);
-  worker.ref().abandon(worker.thread(), allocation);
-  worker.leave();
-  store->abandon_reservation(id);
+  worker.abandon_allocated(id);
   EXPECT_EQ(store->stats().reserved_segments, 0u);
   const uint32_t next = reserve_in_log(*store, worker, "key", kInLogValue);
   EXPECT_EQ(next % kReservationsMax, id % kReservationsMax);

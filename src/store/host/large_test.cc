@@ -303,12 +303,7 @@ TEST(Reservation, AbandonedAfterAllocationLeavesNothing) {
   const uint64_t free_before = store->stats().free_segments;
   uint32_t id = 0;
   ASSERT_EQ(store->reserve(3, 300'000, &id), Status::kOk);
-  worker.enter();
-  Allocation allocation;
-  ASSERT_EQ(worker.ref().allocate_reserved(worker.thread(), id, 0, allocation), Status::kOk);
-  worker.ref().abandon(worker.thread(), allocation);
-  worker.leave();
-  store->abandon_reservation(id);
+  worker.abandon_allocated(id);
   EXPECT_EQ(store->stats().free_segments, free_before);
 }
 

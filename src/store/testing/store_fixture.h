@@ -74,6 +74,16 @@ class Worker {
     if (depth_ != 0 && --depth_ == 0) ref_.leave_batch(thread_);
   }
 
+  // Allocates the item of a reservation and abandons both, as a set does that finds another CAS id.
+  void abandon_allocated(uint32_t reservation) {
+    enter();
+    Allocation allocation;
+    EXPECT_EQ(ref_.allocate_reserved(thread_, reservation, 0, allocation), Status::kOk);
+    ref_.abandon(thread_, allocation);
+    leave();
+    store_->abandon_reservation(reservation);
+  }
+
   // Sets; reclaims space as the engine does.
   Status set(const std::string& key, const std::string& value, uint32_t expiry = 0) {
     const uint64_t hash = ref_.hash(bytes_of(key));

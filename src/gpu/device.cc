@@ -41,6 +41,9 @@ std::string no_device_text(cudaError_t error) {
 
 std::string open_device(int number, DeviceFacts* facts) {
   (void)setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+  // Each batch under way has a stream. Those that share a queue to the GPU wait for each other;
+  // CUDA has 8 by itself, 32 at most.
+  (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   int count = 0;
   cudaError_t error = cudaGetDeviceCount(&count);
   if (error == cudaSuccess && count == 0) error = cudaErrorNoDevice;

@@ -53,7 +53,9 @@ std::string PacketRunner::start() {
             reply_copy_.allocate(device, config_.copied_reply_bytes);
   }
   if (!taken) return "there is too little memory for the buffers of the Ethernet frames' bursts";
-  if (!copies_.create(gpu::CudaStream::Priority::kNormal)) return "the GPU gives no stream";
+  if (config_.jobs.stays() && !copies_.create(gpu::CudaStream::Priority::kNormal)) {
+    return "the GPU gives no stream";
+  }
   origin_.reserve(kPacketsMax);
   return runner_.start();
 }
@@ -173,7 +175,7 @@ PacketJob& PacketRunner::prepare_job(const net::PacketBurst& batch) {
 uint32_t PacketRunner::next_combine_round() {
   if (combine_round_ == kCombineRoundMax) {
     const cudaError_t error =
-        cudaMemsetAsync(combine_table_.data(), 0, combine_table_.bytes(), copies_.get());
+        cudaMemsetAsync(combine_table_.data(), 0, combine_table_.bytes(), copies());
     (void)(faults_.check(error, "clearing the combine table") && finish_copies());
     combine_round_ = 0;
   }
@@ -185,15 +187,19 @@ void PacketRunner::begin_in_place(const net::PacketBurst& batch) {
   runner_.launch();
 }
 
+// Few streams reach the GPU beside each other: another for copies would leave half of them idle.
+// A kernel that stays does not let copies pass on its own.
+cudaStream_t PacketRunner::copies() const {
+  return config_.jobs.stays() ? copies_.get() : runner_.stream();
+}
+
 // Frames in, kernel, replies out. The driver orders the first two, unless the kernel is persistent.
 void PacketRunner::begin_copied() {
   PacketJob& job = prepare_job(batch_);
-  const bool stays = config_.jobs.stays();
-  const cudaError_t in =
-      cudaMemcpyAsync(input_copy_.data(), batch_.input, batch_.input_bytes, cudaMemcpyHostToDevice,
-                      stays ? copies_.get() : runner_.stream());
+  const cudaError_t in = cudaMemcpyAsync(input_copy_.data(), batch_.input, batch_.input_bytes,
+                                         cudaMemcpyHostToDevice, copies());
   if (!faults_.check(in, "frames to the GPU")) return;
-  if (stays && !finish_copies()) return;
+  if (config_.jobs.stays() && !finish_copies()) return;
   job.input = input_copy_.data();
   job.frame_room = 0;
   job.reply_out = reply_copy_.data();
@@ -202,12 +208,12 @@ void PacketRunner::begin_copied() {
 
 void PacketRunner::begin_copying_back() {
   const cudaError_t out = cudaMemcpyAsync(batch_.replies, reply_copy_.data(), reply_used_,
-                                          cudaMemcpyDeviceToHost, copies_.get());
+                                          cudaMemcpyDeviceToHost, copies());
   if (faults_.check(out, "replies from the GPU")) stage_ = Stage::kCopyingBack;
 }
 
 bool PacketRunner::copies_ended() {
-  const cudaError_t state = cudaStreamQuery(copies_.get());
+  const cudaError_t state = cudaStreamQuery(copies());
   if (state == cudaErrorNotReady) return false;
   (void)faults_.check(state, "copying");
   return true;

@@ -89,6 +89,7 @@ class PacketRunner {
   void begin_in_place(const net::PacketBurst& batch);
   void begin_copied();
   void begin_copying_back();
+  cudaStream_t copies() const;
   bool copies_ended();
   bool finish_copies();
   bool finish_rounds();
@@ -106,8 +107,8 @@ class PacketRunner {
   ChangedKeys changes_;
   net::PacketBurst batch_;  // the latest
   Stage stage_ = Stage::kNone;
-  bool copied_ = false;  // the batch crosses the bus by copy engines
-  gpu::CudaStream copies_;
+  bool copied_ = false;            // the batch crosses the bus by copy engines
+  gpu::CudaStream copies_;         // with a kernel that stays
   gpu::CudaMemory input_copy_;     // device
   gpu::CudaMemory reply_copy_;     // device
   gpu::CudaMemory combine_table_;  // device: uint64_t

@@ -188,7 +188,7 @@ void PacketRunner::begin_in_place(const net::PacketBurst& batch) {
 }
 
 // Few streams reach the GPU beside each other: another for copies would leave half of them idle.
-// A kernel that stays does not let copies pass on its own.
+// Persistent kernels occupy theirs.
 cudaStream_t PacketRunner::copies() const {
   return config_.jobs.stays() ? copies_.get() : runner_.stream();
 }

@@ -108,7 +108,7 @@ class PacketRunner {
   net::PacketBurst batch_;  // the latest
   Stage stage_ = Stage::kNone;
   bool copied_ = false;            // the batch crosses the bus by copy engines
-  gpu::CudaStream copies_;         // with a kernel that stays
+  gpu::CudaStream copies_;         // of persistent kernels and EDGE
   gpu::CudaMemory input_copy_;     // device
   gpu::CudaMemory reply_copy_;     // device
   gpu::CudaMemory combine_table_;  // device: uint64_t

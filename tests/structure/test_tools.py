@@ -130,11 +130,12 @@ source {REPO_ROOT}/tools/parts.sh
 lane() {{ part beside - spin; }}
 parts_begin {tmp_path}
 part spun - spin
-part rests - sleep 0.01
 parts_beside lane lane
+part rests - sleep 3
 wait
 """
     subprocess.run(["bash", "-c", script], check=True, capture_output=True)
     rows = [path.read_text().split("\t") for path in sorted(tmp_path.glob("*.part"))]
     times_ms = {row[0]: int(row[5]) for row in rows}
     assert times_ms["spun"] >= 300 and times_ms["beside"] >= 300 and times_ms["rests"] < 300
+    assert int(rows[1][1]) == 0 and len(rows) == 3

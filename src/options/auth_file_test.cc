@@ -159,7 +159,7 @@ TEST(AuthFile, ABadFileChangesNothing) {
 }
 
 TEST(AuthFile, LoadsAndReloads) {
-  const std::string path = testing::TempDir() + "warpcache_auth_file_test";
+  const std::string path = testing::TempDir() + "warpcache_auth_file." + std::to_string(getpid());
   std::ofstream(path) << "u:p\n";
   AuthFile file;
   ASSERT_EQ(file.load(path), "");

@@ -131,7 +131,7 @@ def ring_and_die(path, fill: bool) -> None:
 @pytest.mark.parametrize("fill", [False, True], ids=["after ringing", "before ringing"])
 def test_peers_that_are_killed_leave_the_file_to_the_next(server, shared, fill):
     context = get_context("spawn")
-    for _ in range(10 if os.environ.get("WARPCACHE_LONG") else 3):
+    for _ in range(10 if "WARPCACHE_LONG_TESTS" in os.environ else 3):
         child = context.Process(target=ring_and_die, args=(shared / "frames", fill))
         child.start()
         child.join(PATIENCE_S)

@@ -48,9 +48,8 @@ ProcessConfig process_config(const FramesConfig& config, const std::string& fold
 class FramesCrowd::Folder {
  public:
   Folder() {
-    char name[] = "/tmp/model-frames-XXXXXX";
-    if (mkdtemp(name) == nullptr) throw std::runtime_error("no folder in /tmp");
-    path_ = name;
+    path_ = temporary_folder("model-frames-");
+    if (path_.empty()) throw std::runtime_error("no temporary folder can be made");
   }
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;

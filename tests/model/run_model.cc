@@ -276,6 +276,12 @@ std::atomic<bool> ended{false};
 
 void end_by_signal(int) { ended.store(true, std::memory_order_relaxed); }
 
+void end_at_once(int number) {
+  ServerProcess::remove_files_of_all();
+  (void)signal(number, SIG_DFL);
+  (void)raise(number);
+}
+
 void handle_signals(void (*handler)(int)) {
   struct sigaction action {};
   action.sa_handler = handler;
@@ -315,7 +321,7 @@ int run_crowds(const Arguments& arguments) {
       }
       for (const auto& [loss, count] : results[job].losses) losses[loss] += count;
       // A script that differs is played again, which a signal ends at once.
-      if (!results[job].failures.empty()) handle_signals(SIG_DFL);
+      if (!results[job].failures.empty()) handle_signals(end_at_once);
       differences += print_crowd(arguments, configs[job].seed, results[job]);
       handle_signals(end_by_signal);
     }

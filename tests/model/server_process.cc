@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -54,7 +55,66 @@ std::vector<std::string> command_line(const ProcessConfig& config, const std::st
   return words;
 }
 
+constexpr char kSocket[] = "/s";
+// Of a program between that has the server behind it: tests/ucx.
+constexpr char kDirectSocket[] = "/s.direct";
+
+// The folders of all servers that there are, for a signal's handler; what is more than these is
+// left by it.
+constexpr size_t kFoldersMax = 64;
+constexpr int kRemovalTriesMax = 1000;
+std::array<std::atomic<const char*>, kFoldersMax> folders{};
+
+// No handler runs in this thread meanwhile.
+class SignalsWait {
+ public:
+  SignalsWait() {
+    sigset_t all;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  SignalsWait(const SignalsWait&) = delete;
+  SignalsWait& operator=(const SignalsWait&) = delete;
+  ~SignalsWait() { (void)pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_ = {};
+};
+
+void replace_folder(const char* from, const char* to) {
+  for (std::atomic<const char*>& folder : folders) {
+    const char* expected = from;
+    if (folder.compare_exchange_strong(expected, to)) return;
+  }
+}
+
 }  // namespace
+
+std::string temporary_folder(const char* name) {
+  std::error_code failure;
+  std::filesystem::path path = std::filesystem::temp_directory_path(failure);
+  if (failure) path = "/tmp";
+  std::string made = path / (std::string(name) + "XXXXXX");
+  return mkdtemp(made.data()) != nullptr ? made : "";
+}
+
+void ServerProcess::remove_files_of_all() {
+  for (const std::atomic<const char*>& folder : folders) {
+    const char* const name = folder.load();
+    if (name == nullptr) continue;
+    // A server that is about to listen may make its socket in between.
+    for (int i = 0; i < kRemovalTriesMax; ++i) {
+      for (const char* socket : {kSocket, kDirectSocket}) {
+        char path[sizeof(sockaddr_un::sun_path)] = {};
+        if (std::strlen(name) + std::strlen(socket) >= sizeof path) continue;
+        std::strcpy(path, name);
+        std::strcat(path, socket);
+        (void)unlink(path);
+      }
+      if (rmdir(name) == 0 || errno != ENOTEMPTY) break;
+    }
+  }
+}
 
 ServerProcess::ServerProcess(const ProcessConfig& config)
     : patience_ms_(config.patience_ms),
@@ -106,10 +166,14 @@ void ServerProcess::read_clock() {
 }
 
 void ServerProcess::start(const ProcessConfig& config) {
-  char folder[] = "/tmp/model-XXXXXX";
-  if (mkdtemp(folder) == nullptr || chmod(folder, 0777) != 0) return;
-  folder_ = folder;
-  std::vector<std::string> words = command_line(config, folder_ + "/s");
+  {
+    const SignalsWait wait;
+    folder_ = temporary_folder("model-");
+    if (folder_.empty()) return;
+    replace_folder(nullptr, folder_.c_str());
+  }
+  if (chmod(folder_.c_str(), 0777) != 0) return;
+  std::vector<std::string> words = command_line(config, folder_ + kSocket);
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -138,16 +202,17 @@ ServerProcess::~ServerProcess() {
 
 void ServerProcess::remove_files() {
   if (folder_.empty()) return;
-  // A program between may have files of its own there: tests/ucx.
+  // A program between may have more files there.
   std::error_code failure;
   std::filesystem::remove_all(folder_, failure);
+  replace_folder(folder_.c_str(), nullptr);
   folder_.clear();
 }
 
 int ServerProcess::connect_once() const {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
-  std::strncpy(address.sun_path, (folder_ + "/s").c_str(), sizeof address.sun_path - 1);
+  std::strncpy(address.sun_path, (folder_ + kSocket).c_str(), sizeof address.sun_path - 1);
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return -1;
   if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return fd;

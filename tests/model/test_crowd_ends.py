@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -20,26 +22,33 @@ NEVER = str(10**12)  # messages
 class Run:
     """run_model with crowds that do not end by themselves. Each of its servers writes its process id into a file."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, *options: str):
+        """`options` are those of the servers."""
         target = require_target("warpcached").path
         self.ids = folder / "ids"
         self.ids.touch()
         script = folder / "warpcached"
-        script.write_text(f'#!/bin/bash\necho $$ >>{self.ids}\nexec {target} "$@" -u root\n')
+        script.write_text(f'#!/bin/bash\necho $$ >>{self.ids}\nexec {target} "$@" {" ".join(("-u", "root", *options))}\n')
         script.chmod(0o755)
+        self.temporary = Path(tempfile.mkdtemp(prefix="warpcache-test-"))  # paths of sockets are short
         program = Path(target).resolve().parent / "run_model"
         command = [program, "--crowd", "4", "--rounds", "30", "--total", NEVER, "--first", "1", "--server", script]
         self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, "TMPDIR": str(self.temporary)},
         )
 
     def servers(self) -> list[int]:
         return [int(line) for line in self.ids.read_text().splitlines()]
 
-    def wait_for_crowds(self, count: int) -> None:
+    def wait_for_servers(self, count: int) -> None:
         deadline = time.monotonic() + PATIENCE_S
         while len(self.servers()) < count:
-            assert self.process.poll() is None and time.monotonic() < deadline, "no crowd begins"
+            assert self.process.poll() is None and time.monotonic() < deadline, "no server begins"
             time.sleep(0.01)
 
     def playing(self) -> int:
@@ -57,7 +66,10 @@ class Run:
             time.sleep(0.001)
 
     def output(self) -> str:
-        return self.process.communicate(timeout=PATIENCE_S)[0]
+        """All that it says, when it has ended. Then nothing of it is left."""
+        said = self.process.communicate(timeout=PATIENCE_S)[0]
+        assert list(self.temporary.iterdir()) == [], said
+        return said
 
     def stop(self) -> None:
         for number in [self.process.pid, *self.servers()]:
@@ -65,11 +77,12 @@ class Run:
                 os.kill(number, signal.SIGKILL)
         self.process.wait(PATIENCE_S)
         self.process.stdout.close()
+        shutil.rmtree(self.temporary)
 
 
 @pytest.fixture
-def run(tmp_path):
-    started = Run(tmp_path)
+def run(tmp_path, request):
+    started = Run(tmp_path, *getattr(request, "param", ()))
     yield started
     started.stop()
 
@@ -85,7 +98,7 @@ def is_alive(process: int) -> bool:
 @pytest.mark.parametrize("number", (signal.SIGTERM, signal.SIGINT))
 def test_the_end_of_a_run_is_no_difference(run, number):
     """As `timeout` does it: the signal goes to all processes of the group, in any order."""
-    run.wait_for_crowds(2)
+    run.wait_for_servers(2)
     run.playing()
     os.killpg(run.process.pid, number)
     output = run.output()
@@ -103,3 +116,12 @@ def test_a_server_that_goes_is_told(run):
     gone = ("the server has ended by itself, status 9", "the server does not answer any more on the stream that was opened first")
     assert any(words in output for words in gone), output
     assert "the stream has ended before all was answered" in output, output
+
+
+@pytest.mark.parametrize("run", [("-I", "20k")], indirect=True)
+def test_the_end_while_a_script_is_played_again(run):
+    """A server with a smaller `-I` than the model knows of differs; the scripts that show it are played until they are short."""
+    run.wait_for_servers(3)  # of the crowd, and of two replays
+    run.process.terminate()
+    run.output()
+    assert run.process.returncode in (-signal.SIGTERM, 1)  # 1: all was over before

@@ -18,7 +18,7 @@ from harness.veth import HOST, NEAR, ip
 
 from .support import NicServer, request, say
 
-ROUNDS = 100 if "WARPCACHE_LONG_TESTS" in os.environ else 20
+ROUNDS = 100 if "WARPCACHE_LONG_TESTS" in os.environ else 8
 
 
 @pytest.mark.long

@@ -12,12 +12,6 @@
 namespace warpcache::stress {
 namespace {
 
-#ifdef __SANITIZE_THREAD__
-constexpr bool kThreadSanitizer = true;
-#else
-constexpr bool kThreadSanitizer = false;
-#endif
-
 // A busy machine may not get far in that time: then once more.
 constexpr uint64_t kOperationsMin = 1000;
 constexpr int kRunsMax = 20;
@@ -26,7 +20,7 @@ class Linearizability : public ::testing::TestWithParam<Scenario> {};
 
 TEST_P(Linearizability, EveryReplyHasItsPlace) {
   Effort effort;
-  effort.seconds = kThreadSanitizer ? 6 : testing_effort(0.4, 6.0);
+  effort.seconds = kThreadSanitizer ? testing_effort(2.0, 20.0) : testing_effort(0.4, 6.0);
   uint64_t operations = 0;
   uint64_t hits = 0;
   uint64_t misses = 0;

@@ -19,12 +19,6 @@
 namespace warpcache::stress {
 namespace {
 
-#ifdef __SANITIZE_THREAD__
-constexpr bool kThreadSanitizer = true;
-#else
-constexpr bool kThreadSanitizer = false;
-#endif
-
 struct Case {
   const char* scenario;
   bool write_back = false;

@@ -88,7 +88,7 @@ def test_lint_does_not_forget_what_is_wrong(lint):
 def summary(folder, report: str | None, status: int = 0) -> subprocess.CompletedProcess:
     if report is not None:
         (folder / "system.xml").write_text(report)
-    record = f"system\t{status}\t0.0\t1.0\t{folder}/system.xml\n"
+    record = f"system\t{status}\t0.0\t1.0\t{folder}/system.xml\t2500\n"
     (folder / "01.part").write_text(record)
     command = [sys.executable, REPO_ROOT / "tools/summary.py", folder]
     return subprocess.run(command, capture_output=True, text=True, check=False)
@@ -107,6 +107,7 @@ def test_summary_counts_by_folder(tmp_path):
     done = summary(tmp_path, suite(PASSED, FAILED, SKIPPED), 1)
     rows = [line.split() for line in done.stdout.splitlines()]
     assert ["faults", "1", "0", "0"] in rows and ["load", "0", "1", "1"] in rows
+    assert ["system", "1", "1", "1", "1.0", "s", "2.5", "s"] in rows
     assert "failed: system: tests.load.test_load.test_b" in done.stdout
     assert done.stdout.endswith("1 passed, 1 failed, 1 skipped\n") and done.returncode == 1
 
@@ -118,3 +119,23 @@ def test_summary_counts_by_folder(tmp_path):
 )
 def test_summary_notices_what_is_missing(tmp_path, report, status):
     assert summary(tmp_path, report, status).returncode == 1
+
+
+def test_parts_record_their_processor_time(tmp_path):
+    """Of each alone, whichever lane it runs in."""
+    spin = 'spin() { python3 -c "import time\nwhile time.process_time() < 0.3: pass"; }'
+    script = f"""set -euo pipefail
+source {REPO_ROOT}/tools/parts.sh
+{spin}
+lane() {{ part beside - spin; }}
+parts_begin {tmp_path}
+part spun - spin
+parts_beside lane lane
+part rests - sleep 3
+wait
+"""
+    subprocess.run(["bash", "-c", script], check=True, capture_output=True)
+    rows = [path.read_text().split("\t") for path in sorted(tmp_path.glob("*.part"))]
+    times_ms = {row[0]: int(row[5]) for row in rows}
+    assert times_ms["spun"] >= 300 and times_ms["beside"] >= 300 and times_ms["rests"] < 300
+    assert int(rows[1][1]) == 0 and len(rows) == 3

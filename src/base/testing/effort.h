@@ -8,10 +8,20 @@
 
 namespace warpcache {
 
+#ifdef __SANITIZE_THREAD__
+inline constexpr bool kThreadSanitizer = true;
+#else
+inline constexpr bool kThreadSanitizer = false;
+#endif
+
 // `brief`, or `full` where WARPCACHE_LONG_TESTS is set.
 template <typename T>
 T testing_effort(T brief, T full) {
   return std::getenv("WARPCACHE_LONG_TESTS") == nullptr ? brief : full;
 }
+
+// For what ThreadSanitizer need not see in CI, because it has little to do with threads and takes
+// it long.
+inline bool thread_sanitizer_by_day() { return kThreadSanitizer && testing_effort(true, false); }
 
 }  // namespace warpcache

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/effort.h"
 #include "engine/cpu/cpu_engine.h"
 #include "engine/testing/fake_admin.h"
 #include "engine/testing/test_batch.h"
@@ -151,7 +152,8 @@ TEST(CpuSets, AGroupIsAnsweredAsItsRequestsAlone) {
   Random random(1);
   Served together(uint64_t{512} << 20);
   Served each(uint64_t{512} << 20);
-  for (int round = 0; round < 400; ++round) {
+  const int rounds = thread_sanitizer_by_day() ? 40 : 400;
+  for (int round = 0; round < rounds; ++round) {
     std::vector<std::string> commands(1 + random.below(70));
     for (std::string& command : commands) command = random.command();
     ASSERT_TRUE(together.say_together(commands) == each.say_each(commands)) << round;
@@ -172,7 +174,8 @@ TEST(CpuSets, SetsOfAKeyTakeEffectInOrder) {
 TEST(CpuSets, WhereMemoryIsShortNothingIsLost) {
   Random random(2);
   Served served(uint64_t{64} << 20);
-  for (int round = 0; round < 600; ++round) {
+  const int rounds = thread_sanitizer_by_day() ? 150 : 600;
+  for (int round = 0; round < rounds; ++round) {
     const std::string value(1 + random.below(kPreparedValueMax), 'v');
     std::string text;
     std::string expected;

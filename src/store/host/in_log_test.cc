@@ -5,6 +5,7 @@
 #include <random>
 #include <thread>
 
+#include "base/testing/effort.h"
 #include "store/testing/store_fixture.h"
 
 namespace warpcache::store {
@@ -109,6 +110,7 @@ TEST(InLog, NeitherDoesAChain) {
 
 // Others fill the segment and the store many times over while a value is being received.
 TEST(InLog, SurvivesEvictionOfAllElse) {
+  if (thread_sanitizer_by_day()) GTEST_SKIP() << "tested at night";
   const auto store = make_store(quiet_config(64 * kMiB));
   Worker worker(store.get());
   const auto size = static_cast<uint32_t>(store->stats().segment_size / 4);
@@ -216,6 +218,7 @@ TEST(InLog, AbandonedAfterAllocation) {
 // Each counts as a segment: as many as would hold a segment each may be under way, and they hold no
 // more.
 TEST(InLog, AreBounded) {
+  if (thread_sanitizer_by_day()) GTEST_SKIP() << "tested at night";
   const auto store = make_store(quiet_config(64 * kMiB));
   Worker worker(store.get());
   const auto size = static_cast<uint32_t>(store->stats().segment_size / 4);

@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/testing/effort.h"
 #include "base/testing/patience.h"
 #include "store/testing/store_fixture.h"
 
@@ -32,6 +33,7 @@ class KeepAll : public testing::TestWithParam<uint64_t> {};
 
 // Memory without live data can be used again, however it is scattered.
 TEST_P(KeepAll, StoresWhileMemoryIsFree) {
+  if (GetParam() > 8 * kMiB && thread_sanitizer_by_day()) GTEST_SKIP() << "tested at night";
   StoreConfig config = quiet_config(GetParam());
   config.keep_all = true;
   const auto store = make_store(config);
@@ -58,6 +60,7 @@ TEST_P(KeepAll, StoresWhileMemoryIsFree) {
 
 // Expired and flushed items are free space too.
 TEST_P(KeepAll, ReusesWhatIsDeadByTime) {
+  if (GetParam() > 8 * kMiB && thread_sanitizer_by_day()) GTEST_SKIP() << "tested at night";
   StoreConfig config = quiet_config(GetParam());
   config.keep_all = true;
   const auto store = make_store(config);
@@ -80,6 +83,7 @@ TEST_P(KeepAll, ReusesWhatIsDeadByTime) {
 INSTANTIATE_TEST_SUITE_P(Memories, KeepAll, testing::Values(2 * kMiB, 8 * kMiB, 32 * kMiB));
 
 TEST(TinyMemory, WorksWithItemsOfEverySize) {
+  if (thread_sanitizer_by_day()) GTEST_SKIP() << "tested at night";
   const auto store = make_store(quiet_config(2 * kMiB));
   EXPECT_EQ(store->stats().segment_limit, 128u);
   Worker worker(store.get());
@@ -94,6 +98,7 @@ TEST(TinyMemory, WorksWithItemsOfEverySize) {
 }
 
 TEST(Limit, GoesDownAndUp) {
+  if (thread_sanitizer_by_day()) GTEST_SKIP() << "tested at night";
   const auto store = make_store(quiet_config(64 * kMiB));
   Worker worker(store.get());
   EXPECT_EQ(fill(worker, 0, 100'000, 1000), 100'000u);

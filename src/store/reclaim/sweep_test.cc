@@ -6,6 +6,7 @@
 #include <atomic>
 #include <thread>
 
+#include "base/testing/effort.h"
 #include "store/reclaim/maintainer.h"
 #include "store/testing/store_fixture.h"
 
@@ -64,6 +65,7 @@ TEST(Sweep, LargeValuesGiveTheirSegmentsBack) {
 
 // A second's share of a store that is larger than that; all of it in the end.
 TEST(Sweep, WorkOfASecondIsBounded) {
+  if (thread_sanitizer_by_day()) GTEST_SKIP() << "tested at night";
   constexpr uint64_t kKeys = 600'000;
   const auto store = make_store(quiet_config(128 * kMiB));
   Worker worker(store.get());

@@ -29,9 +29,8 @@ constexpr int kNothingMs = 100;  // what is not allowed would come sooner, mostl
 class MemifGuardTest : public testing::Test {
  protected:
   void SetUp() override {
-    char folder[] = "/tmp/warpcache-memif-XXXXXX";
-    ASSERT_NE(mkdtemp(folder), nullptr);
-    folder_ = folder;
+    folder_ = testing::TempDir() + "warpcache-memif-XXXXXX";
+    ASSERT_NE(mkdtemp(folder_.data()), nullptr);
     DpdkSettings settings;
     settings.device = "net_memif0,role=server,socket-abstract=no,socket=" + socket_path();
     std::string failure;

@@ -57,8 +57,8 @@ void write(X509* certificate, const std::string& path) {
 
 Certificates::Certificates()
     : key_(new_key()), certificate_(new_certificate("test authority", key_.get(), 10)) {
-  char folder[] = "/tmp/warpcache-tls-XXXXXX";
-  WC_ASSERT(mkdtemp(folder) != nullptr);
+  std::string folder = std::filesystem::temp_directory_path() / "warpcache-tls-XXXXXX";
+  WC_ASSERT(mkdtemp(folder.data()) != nullptr);
   folder_ = folder;
   (void)X509_set_issuer_name(certificate_.get(), X509_get_subject_name(certificate_.get()));
   X509_EXTENSION* const is_authority =

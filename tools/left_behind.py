@@ -6,8 +6,9 @@
     left_behind.py after FOLDER     prints what has come since and stays; the exit status is 1 if there is anything
 
 FOLDER is the run's own temporary folder: its tests have it as $TMPDIR. What lies there afterwards is left, but for `kept*`, which
-pytest looks after. So are processes that have it in their environment, shared memory, folders of DPDK's, network interfaces and
-huge pages. Other runs may be under way: what goes within some seconds is theirs.
+pytest looks after. So are processes that have it in their environment, and what has a name of ours in shared memory and among the
+folders of DPDK's, and huge pages. Other runs may be under way: what goes within some seconds is theirs. Interfaces are not looked
+for: tests make them in namespaces of their own, which go with the processes.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ PATIENCE_S = 10.0
 PAGES = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
 SHARED_MEMORY = Path("/dev/shm")
 DPDK = Path("/var/run/dpdk")
-INTERFACES = Path("/sys/class/net")
 BEFORE = "before.json"
 KEPT = "kept"
+OURS = "warpcache"  # the names of what tests make outside of their folder begin so
 # UCX makes such a file and unlinks it at once: one stays if the process is killed in between, as tests do at any time.
 UCX_FILE = re.compile(r"ucx_shm_posix_[0-9a-f]+")
 
@@ -51,8 +52,8 @@ def is_alive(name: str) -> bool:
 
 
 def dpdk_folders() -> list[str]:
-    """Of processes that have ended."""
-    return [name for name in names(DPDK) if not is_alive(name)]
+    """Of our processes that have ended."""
+    return [name for name in names(DPDK) if name.startswith(OURS) and not is_alive(name)]
 
 
 def is_mapped(path: Path) -> bool:
@@ -66,14 +67,14 @@ def is_mapped(path: Path) -> bool:
 
 
 def shared_memory(begun: float) -> list[str]:
-    """What has been made since and no process has, without UCX's files of killed processes, which are removed."""
+    """What we have made since and no process has, without UCX's files of killed processes, which are removed."""
     found = []
     for name in names(SHARED_MEMORY):
         path = SHARED_MEMORY / name
         try:
             if path.lstat().st_ctime < begun or path.lstat().st_uid != os.getuid():
                 continue
-            if is_mapped(path):
+            if not (name.startswith(OURS) or UCX_FILE.fullmatch(name)) or is_mapped(path):
                 continue
             if UCX_FILE.fullmatch(name):
                 path.unlink()
@@ -108,7 +109,7 @@ def processes(folder: Path) -> list[str]:
 
 
 def before(folder: Path) -> None:
-    state = {"begun": time.time(), "interfaces": names(INTERFACES), "huge pages": huge_pages(), "DPDK": dpdk_folders()}
+    state = {"begun": time.time(), "huge pages": huge_pages(), "DPDK": dpdk_folders()}
     (folder / BEFORE).write_text(json.dumps(state))
 
 
@@ -118,7 +119,6 @@ def left(folder: Path) -> list[str]:
     found += [f"process {text}" for text in processes(folder)]
     found += [f"{SHARED_MEMORY}/{name}" for name in shared_memory(state["begun"])]
     found += [f"{DPDK}/{name}" for name in dpdk_folders() if name not in state["DPDK"]]
-    found += [f"interface {name}" for name in names(INTERFACES) if name not in state["interfaces"]]
     pages = huge_pages()
     if pages > state["huge pages"]:
         found.append(f"{pages - state['huge pages']} huge pages")

@@ -20,7 +20,7 @@ def tool(tmp_path, monkeypatch):
     loader = SourceFileLoader("left_behind", str(REPO_ROOT / "tools/left_behind.py"))
     module = module_from_spec(spec_from_loader("left_behind", loader))
     loader.exec_module(module)
-    for name in ("SHARED_MEMORY", "DPDK", "INTERFACES"):
+    for name in ("SHARED_MEMORY", "DPDK"):
         (tmp_path / name).mkdir()
         monkeypatch.setattr(module, name, tmp_path / name)
     (tmp_path / "pages").write_text("4")
@@ -42,11 +42,11 @@ def leave(tool, what: str) -> None:
     if what == "huge pages":
         tool.PAGES.write_text("6")
     else:
-        place = {"file": tool.folder, "shared memory": tool.SHARED_MEMORY, "DPDK": tool.DPDK, "interface": tool.INTERFACES}[what]
+        place = {"file": tool.folder, "shared memory": tool.SHARED_MEMORY, "DPDK": tool.DPDK}[what]
         (place / "warpcached9999998").mkdir()
 
 
-@pytest.mark.parametrize("what", ("file", "shared memory", "DPDK", "interface", "huge pages"))
+@pytest.mark.parametrize("what", ("file", "shared memory", "DPDK", "huge pages"))
 def test_what_is_left_is_told(tool, what, capsys):
     leave(tool, what)
     assert tool.after(tool.folder) == 1
@@ -57,6 +57,8 @@ def test_what_is_left_is_told(tool, what, capsys):
 def test_what_belongs_to_others_is_not(tool):
     """A server that runs has its folder; UCX's file of a process that was killed as it began is removed."""
     (tool.DPDK / f"warpcached{os.getpid()}").mkdir()
+    (tool.DPDK / "testpmd9999998").mkdir()
+    (tool.SHARED_MEMORY / "sem.of-others").touch()
     file = tool.SHARED_MEMORY / "ucx_shm_posix_658570de"
     file.touch()
     assert tool.after(tool.folder) == 0

@@ -202,6 +202,45 @@ package wc_pkg;
     logic [8:0] vbeats;
   } result_t;
 
+  // What mc_format does with a result, in this order: pieces of a reply, or none.
+  typedef enum logic [3:0] {
+    F_IDLE, F_SKIP, F_DROP, F_FIRST, F_KEY, F_FLAGS, F_SIZE, F_CAS, F_VALUE, F_TAIL, F_TEXT,
+    F_NUMBER, F_HEAD, F_EXTRAS
+  } piece_kind_t;
+  // Texts of replies.
+  typedef enum logic [4:0] {
+    T_END, T_STORED, T_NOT_STORED, T_EXISTS, T_NOT_FOUND, T_DELETED, T_TOUCHED, T_OK, T_VERSION,
+    T_MN, T_ERROR, T_FORMAT, T_DATA, T_EXPTIME, T_DELTA, T_NONNUM, T_UNSUPPORTED, T_TOOLARGE,
+    B_NOT_FOUND, B_EXISTS, B_TOOLARGE, B_INVALID, B_NOT_STORED, B_NONNUM, B_UNKNOWN, B_VERSION
+  } text_t;
+  // What a result asks for.
+  typedef struct packed {
+    result_t result;       // `number` is what is shown first: flags, or the number of incr
+    text_t text;
+    logic [7:0] status;
+    logic text_follows;
+    logic has_extras;
+    logic has_cas;
+    logic shows_key;
+    logic bare;
+    logic last_key_word;
+    logic last_value_word;
+    logic [2:0] number_below;  // 2^32, 4096, 10
+    logic [2:0] cas_below;
+    logic [12:0] body;     // of a binary reply without a text: its size
+    logic [11:0] vlen_digits;  // of the upper seven bits of vlen
+    piece_kind_t first;
+  } task_t;
+  // Digits of a reply and what follows them, a blank or the line's end.
+  typedef struct packed {
+    logic with_flag;       // flags of one digit, and a blank, come first
+    logic blank_behind;
+    logic all;             // all digits: something follows them
+    logic [3:0] flag;
+    logic [3:0] count;
+    logic [31:0] digits;
+  } number_t;
+
   // What the counters of csr count, the first one in the last field.
   typedef struct packed {
     logic reply_dropped;
@@ -313,6 +352,14 @@ package wc_pkg;
       doubled[4*i+:4] = {half, from_below};
       from_below = d[3] || (d[2] && (d[1] || d[0]));
     end
+  endfunction
+
+  // Decimal digits of a number with more bits behind it, the first one at the top.
+  function automatic logic [15:0] with_bits(logic [15:0] digits, logic [2:0] bits, int count);
+    logic [79:0] all;
+    all = {64'd0, digits};
+    for (int i = 2; i >= 0; i--) if (i < count) all = doubled(all, bits[i]);
+    with_bits = all[15:0];
   endfunction
 
 endpackage

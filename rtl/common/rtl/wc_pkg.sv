@@ -87,6 +87,22 @@ package wc_pkg;
     logic [63:0] data;  // what is behind them is anything
   } piece_t;
 
+  // What a word of a text line is.
+  typedef struct packed {
+    logic is_key;
+    logic is_number;
+    logic is_signed;
+  } field_t;
+  // A piece, and what it is as a line's first word.
+  typedef struct packed {
+    command_t named;
+    op_t named_op;
+    long_t begins;
+    logic [7:0] completes;
+    logic noreply;
+    piece_t piece;
+  } word_t;
+
   // What the network blocks keep of a request until its reply leaves.
   typedef struct packed {
     logic [47:0] dst_mac;
@@ -163,11 +179,13 @@ package wc_pkg;
 
   // What a reader of mc_parse does in a cycle.
   typedef struct packed {
-    logic take;              // bytes of the window
+    logic wants;             // bytes of the window, if these and room are there
     logic [3:0] take_bytes;
+    logic take_ends;         // they reach the beat's end
     logic emit;              // the operation `op`
     meta_t op;
-    logic stops;             // the rest of the datagram is not read
+    logic ends_value;        // with emit: the next two bytes must be CR and LF
+    logic quits;             // the rest of the datagram is not read, and nothing is emitted for it
     logic push_key;          // bytes to the streams
     logic [3:0] key_part;
     logic push_value;
@@ -296,6 +314,47 @@ package wc_pkg;
         has_key = 1'b1;
       default: has_key = 1'b0;
     endcase
+  endfunction
+
+  // What the word `at` of a line is, after the command.
+  function automatic field_t field_of(command_t line, logic [2:0] at);
+    field_of = '0;
+    case (line)
+      C_GET: field_of.is_key = 1'b1;
+      C_GAT: begin
+        field_of.is_number = at == 3'd0;
+        field_of.is_signed = at == 3'd0;
+        field_of.is_key = at != 3'd0;
+      end
+      C_STORE, C_CAS: begin
+        field_of.is_key = at == 3'd0;
+        field_of.is_number = (at >= 3'd1 && at <= 3'd3) || (at == 3'd4 && line == C_CAS);
+        field_of.is_signed = at == 3'd2 || at == 3'd3;
+      end
+      C_DELETE: field_of.is_key = at == 3'd0;
+      C_DELTA: begin
+        field_of.is_key = at == 3'd0;
+        field_of.is_number = at == 3'd1;
+      end
+      C_TOUCH: begin
+        field_of.is_key = at == 3'd0;
+        field_of.is_number = at == 3'd1;
+        field_of.is_signed = 1'b1;
+      end
+      C_FLUSH: begin
+        field_of.is_number = at == 3'd0;
+        field_of.is_signed = 1'b1;
+      end
+      C_VERBOSITY: field_of.is_number = at == 3'd0;
+      default: ;
+    endcase
+  endfunction
+
+  // Whether so many bytes, 1 to 8, from byte `at` of a beat on reach its end.
+  function automatic logic reach_end(logic [2:0] at, logic [3:0] bytes);
+    logic [3:0] sum;
+    sum = {1'b0, at} + {1'b0, bytes[2:0]};
+    reach_end = bytes[3] || sum[3];
   endfunction
 
   // The sum of the four 16-bit words of a beat, each in network order, with end-around carry.

@@ -77,7 +77,7 @@ module key_check
     output logic                   counts_other_key  // a tag was right, the key was not
 );
   typedef enum logic [4:0] {
-    X_OP, X_COMPARE, X_KEY, X_DECIDE, X_ACT, X_VALUE, X_TOUCH, X_TOUCH_DATA, X_DRAIN,
+    X_OP, X_FIRST, X_COMPARE, X_KEY, X_DECIDE, X_ACT, X_VALUE, X_TOUCH, X_TOUCH_DATA, X_DRAIN,
     X_WRITE, X_W_CAS, X_W_FLAGS, X_W_SIZES, X_W_KEY, X_W_VALUE, X_W_JOIN, X_W_NUMBER, X_PUBLISH,
     X_NUMBER, X_DIGITS, X_RESULT
   } state_t;
@@ -113,6 +113,7 @@ module key_check
   logic [63:0] key_mem[32];
   logic [5:0] key_at;
   logic [8:0] value_left;   // beats of the operation's value that are still to come
+  logic value_none;         // none
   logic [5:0] key_left;
 
   result_t r;               // of the operation in progress
@@ -178,36 +179,33 @@ module key_check
   );
   // --- Handshakes.
   // The CAS id comes with the key's first word.
-  logic compares, compare_first, compare_has;
+  logic compares, compares_first, compares_next, key_goes;
   logic [63:0] compare_word;
-  assign compare_has = compare_first ? has_two : has_one;
-  assign compare_word = compare_first ? words[127:64] : word;
-  assign compares = state == X_COMPARE && compare_has && key_valid && (!forwards || key_out_ready);
+  assign compare_word = state == X_FIRST ? words[127:64] : word;
+  assign key_goes = key_valid && (!forwards || key_out_ready);
+  assign compares_first = state == X_FIRST && has_two && key_goes;
+  assign compares_next = state == X_COMPARE && has_one && key_goes;
+  assign compares = compares_first || compares_next;
   logic passes_key;
   assign passes_key = state == X_KEY && key_left != 6'd0 && key_valid && (!key_forward || key_out_ready);
-  assign key_ready = (state == X_COMPARE) ? compares : passes_key;
-  assign key_out_valid = (state == X_COMPARE && forwards && compare_has && key_valid) ||
+  assign key_ready = compares || passes_key;
+  assign key_out_valid = (((state == X_FIRST && has_two) || (state == X_COMPARE && has_one)) && forwards && key_valid) ||
                          (state == X_KEY && key_forward && key_left != 6'd0 && key_valid);
   assign key_out_data = key_data;
   // The first beat of a value goes out with the result.
   logic value_now;
   assign value_now = state == X_VALUE || (gives_value && result_ready);
   logic value_drain, item_drain;
-  assign value_drain = state == X_DRAIN && value_left != 9'd0 && r.outcome != OUT_STORED;
+  assign value_drain = state == X_DRAIN && !value_none && r.outcome != OUT_STORED;
   assign item_drain = state == X_DRAIN && !item_none;
   logic drained;           // X_DRAIN is over, of an operation whose value is not needed
-  assign drained = state == X_DRAIN && r.outcome != OUT_STORED && value_left == 9'd0 && item_none;
+  assign drained = state == X_DRAIN && r.outcome != OUT_STORED && value_none && item_none;
   assign number_converts = drained && counts_number && !number_bad;
   always_comb begin
-    case (state)
-      X_OP: item_take = op_valid && reads && has_two ? 2'd2 : 2'd0;
-      X_COMPARE: item_take = !compares ? 2'd0 : compare_first ? 2'd2 : 2'd1;
-      X_VALUE, X_DECIDE: item_take = {1'b0, has_one && value_now && value_out_ready && !item_none};
-      X_NUMBER: item_take = {1'b0, has_one && number_take};
-      X_DRAIN: item_take = {1'b0, has_one && item_drain};
-      X_W_JOIN: item_take = {1'b0, has_one && join_takes_word};
-      default: item_take = 2'd0;
-    endcase
+    // Two words, or one: of each state, side by side, since this is what all words wait for.
+    item_take[1] = (state == X_OP && op_valid && reads && has_two) || compares_first;
+    item_take[0] = compares_next ||
+                   (has_one && ((value_now && value_out_ready && !item_none) || number_take || item_drain || join_takes_word));
     case (state)
       X_DRAIN: value_ready = value_drain;
       X_W_VALUE: value_ready = data_ready;
@@ -311,14 +309,22 @@ module key_check
       state <= X_OP;
       next_cas <= 64'd1;
     end else begin
-      item_left <= item_left - {6'd0, item_take};
       case (item_take)
         2'd0: ;
-        2'd1: {item_none, item_one} <= {item_one, item_left == 8'd2};
-        default: {item_none, item_one} <= {item_left == 8'd2, item_left == 8'd3};
+        2'd1: begin
+          item_left <= item_left - 8'd1;
+          {item_none, item_one} <= {item_one, item_left == 8'd2};
+        end
+        default: begin
+          item_left <= item_left - 8'd2;
+          {item_none, item_one} <= {item_left == 8'd2, item_left == 8'd3};
+        end
       endcase
       joined <= {1'b0, i_vlen} + {1'b0, op.vlen};
-      if (value_valid && value_ready) value_left <= value_left - 9'd1;
+      if (value_valid && value_ready) begin
+        value_left <= value_left - 9'd1;
+        value_none <= value_left == 9'd1;
+      end
       if (key_valid && key_ready) begin
         key_at <= key_at + 6'd1;
         key_left <= key_left - 6'd1;
@@ -327,9 +333,9 @@ module key_check
         X_OP: begin
           match <= words[71:64] == op.klen;
           key_at <= '0;
-          compare_first <= 1'b1;
           key_left <= op.kbeats;
           value_left <= op.vbeats;
+          value_none <= op.vbeats == 9'd0;
           item_left <= beats - 8'd2;
           {item_none, item_one} <= {beats == 8'd2, beats == 8'd3};
           i_flags <= words[31:0];
@@ -364,7 +370,7 @@ module key_check
           endcase
           if (op_valid) begin
             if (reads) begin
-              if (has_two) state <= words[71:64] == op.klen ? X_COMPARE : X_KEY;
+              if (has_two) state <= words[71:64] == op.klen ? X_FIRST : X_KEY;
             end else begin
               match <= 1'b0;
               item_left <= '0;
@@ -373,15 +379,14 @@ module key_check
             end
           end
         end
-        X_COMPARE:
+        X_FIRST, X_COMPARE:
         if (compares) begin
-          compare_first <= 1'b0;
-          if (compare_first) begin
+          if (state == X_FIRST) begin
             i_cas <= word;
             cas_differs <= op.cas_cmp && op.cas != word;
           end
           if (compare_word != key_data) match <= 1'b0;
-          if (key_left == 6'd1) state <= X_DECIDE;
+          state <= key_left == 6'd1 ? X_DECIDE : X_COMPARE;
         end
         X_KEY: begin
           if (key_left == 6'd0) state <= X_DRAIN;
@@ -425,7 +430,7 @@ module key_check
               state <= X_DRAIN;
             end
             D_TOUCH: state <= X_TOUCH;
-            default: state <= item_none && value_left == 9'd0 ? X_RESULT : X_DRAIN;
+            default: state <= item_none && value_none ? X_RESULT : X_DRAIN;
           endcase
         end
         X_VALUE: begin

@@ -350,7 +350,7 @@ package wc_pkg;
     endcase
   endfunction
 
-  // Whether so many bytes, 1 to 8, from byte `at` of a beat on reach its end.
+  // Whether a number of bytes, 1 to 8, from byte `at` of a beat on, reaches its end.
   function automatic logic reach_end(logic [2:0] at, logic [3:0] bytes);
     logic [3:0] sum;
     sum = {1'b0, at} + {1'b0, bytes[2:0]};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The two beats of a stream that come next: a consumer that moves bytes by a part of a beat sees what
-// it needs. It takes the first one, or both, and may wait for the second one.
+// it needs. It takes the first one, or both, and may wait for the second one. What it takes is known late: `in_ready` is a
+// register, and one beat more has a place.
 module two_beats #(
     parameter int W = 8
 ) (
@@ -18,23 +19,33 @@ module two_beats #(
     input  logic         take_both   // with take
 );
   logic waits;  // a beat behind the first one, or on its way there
-  logic moves;
+  logic spare_valid;  // only with both
+  logic [W-1:0] spare;
+  logic moves, shifts;
   assign moves = !first_valid || take;
-  assign in_ready = !waits || moves;
+  assign shifts = !waits || moves;
+  assign in_ready = !spare_valid;
   assign second_valid = first_valid && waits;
 
   always_ff @(posedge clk) begin
     if (rst) begin
       first_valid <= 1'b0;
       waits <= 1'b0;
+      spare_valid <= 1'b0;
     end else begin
       if (moves) first_valid <= waits && !take_both;
-      if (in_ready) waits <= in_valid;
+      if (shifts) begin
+        waits <= spare_valid || in_valid;
+        spare_valid <= 1'b0;
+      end else if (in_valid) begin
+        spare_valid <= 1'b1;
+      end
     end
   end
   always_ff @(posedge clk) begin
     if (moves) first <= second;
-    if (in_ready) second <= in_data;
+    if (shifts) second <= spare_valid ? spare : in_data;
+    if (in_ready) spare <= in_data;
   end
 
 `ifdef FORMAL

@@ -29,9 +29,10 @@
       end
     end
     if (f_started && !rst) begin
-      assert (f_in - f_out == {3'd0, first_valid} + {3'd0, waits});
+      assert (f_in - f_out == {3'd0, first_valid} + {3'd0, waits} + {3'd0, spare_valid});
+      if (spare_valid) assert (first_valid && waits);
       assert (f_have == (f_place < f_in - f_out));
-      if (f_have) assert ((first_valid && f_place == 4'd0 ? first : second) == f_data);
+      if (f_have) assert ((first_valid && f_place == 4'd0 ? first : f_place == {3'd0, first_valid} ? second : spare) == f_data);
       if (!$past(rst) && $past(first_valid && !take)) assert (first_valid && first == $past(first));
       if (!$past(rst) && $past(second_valid && !take)) assert (second_valid && second == $past(second));
     end

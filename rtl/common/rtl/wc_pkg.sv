@@ -87,6 +87,22 @@ package wc_pkg;
     logic [63:0] data;  // what is behind them is anything
   } piece_t;
 
+  // What a word of a text line is.
+  typedef struct packed {
+    logic is_key;
+    logic is_number;
+    logic is_signed;
+  } field_t;
+  // A piece, and what it is as a line's first word.
+  typedef struct packed {
+    command_t named;
+    op_t named_op;
+    long_t begins;
+    logic [7:0] completes;
+    logic noreply;
+    piece_t piece;
+  } word_t;
+
   // What the network blocks keep of a request until its reply leaves.
   typedef struct packed {
     logic [47:0] dst_mac;
@@ -163,11 +179,13 @@ package wc_pkg;
 
   // What a reader of mc_parse does in a cycle.
   typedef struct packed {
-    logic take;              // bytes of the window
+    logic wants;             // bytes of the window, if these and room are there
     logic [3:0] take_bytes;
+    logic take_ends;         // they reach the beat's end
     logic emit;              // the operation `op`
     meta_t op;
-    logic stops;             // the rest of the datagram is not read
+    logic ends_value;        // with emit: the next two bytes must be CR and LF
+    logic quits;             // the rest of the datagram is not read, and nothing is emitted for it
     logic push_key;          // bytes to the streams
     logic [3:0] key_part;
     logic push_value;
@@ -201,6 +219,45 @@ package wc_pkg;
     logic [11:0] vlen;
     logic [8:0] vbeats;
   } result_t;
+
+  // What mc_format does with a result, in this order: pieces of a reply, or none.
+  typedef enum logic [3:0] {
+    F_IDLE, F_SKIP, F_DROP, F_FIRST, F_KEY, F_FLAGS, F_SIZE, F_CAS, F_VALUE, F_TAIL, F_TEXT,
+    F_NUMBER, F_HEAD, F_EXTRAS
+  } piece_kind_t;
+  // Texts of replies.
+  typedef enum logic [4:0] {
+    T_END, T_STORED, T_NOT_STORED, T_EXISTS, T_NOT_FOUND, T_DELETED, T_TOUCHED, T_OK, T_VERSION,
+    T_MN, T_ERROR, T_FORMAT, T_DATA, T_EXPTIME, T_DELTA, T_NONNUM, T_UNSUPPORTED, T_TOOLARGE,
+    B_NOT_FOUND, B_EXISTS, B_TOOLARGE, B_INVALID, B_NOT_STORED, B_NONNUM, B_UNKNOWN, B_VERSION
+  } text_t;
+  // What a result asks for.
+  typedef struct packed {
+    result_t result;       // `number` is what is shown first: flags, or the number of incr
+    text_t text;
+    logic [7:0] status;
+    logic text_follows;
+    logic has_extras;
+    logic has_cas;
+    logic shows_key;
+    logic bare;
+    logic last_key_word;
+    logic last_value_word;
+    logic [2:0] number_below;  // 2^32, 4096, 10
+    logic [2:0] cas_below;
+    logic [12:0] body;     // of a binary reply without a text: its size
+    logic [11:0] vlen_digits;  // of the upper seven bits of vlen
+    piece_kind_t first;
+  } task_t;
+  // Digits of a reply and what follows them, a blank or the line's end.
+  typedef struct packed {
+    logic with_flag;       // flags of one digit, and a blank, come first
+    logic blank_behind;
+    logic all;             // all digits: something follows them
+    logic [3:0] flag;
+    logic [3:0] count;
+    logic [31:0] digits;
+  } number_t;
 
   // What the counters of csr count, the first one in the last field.
   typedef struct packed {
@@ -259,6 +316,47 @@ package wc_pkg;
     endcase
   endfunction
 
+  // What the word `at` of a line is, after the command.
+  function automatic field_t field_of(command_t line, logic [2:0] at);
+    field_of = '0;
+    case (line)
+      C_GET: field_of.is_key = 1'b1;
+      C_GAT: begin
+        field_of.is_number = at == 3'd0;
+        field_of.is_signed = at == 3'd0;
+        field_of.is_key = at != 3'd0;
+      end
+      C_STORE, C_CAS: begin
+        field_of.is_key = at == 3'd0;
+        field_of.is_number = (at >= 3'd1 && at <= 3'd3) || (at == 3'd4 && line == C_CAS);
+        field_of.is_signed = at == 3'd2 || at == 3'd3;
+      end
+      C_DELETE: field_of.is_key = at == 3'd0;
+      C_DELTA: begin
+        field_of.is_key = at == 3'd0;
+        field_of.is_number = at == 3'd1;
+      end
+      C_TOUCH: begin
+        field_of.is_key = at == 3'd0;
+        field_of.is_number = at == 3'd1;
+        field_of.is_signed = 1'b1;
+      end
+      C_FLUSH: begin
+        field_of.is_number = at == 3'd0;
+        field_of.is_signed = 1'b1;
+      end
+      C_VERBOSITY: field_of.is_number = at == 3'd0;
+      default: ;
+    endcase
+  endfunction
+
+  // Whether a number of bytes, 1 to 8, from byte `at` of a beat on, reaches its end.
+  function automatic logic reach_end(logic [2:0] at, logic [3:0] bytes);
+    logic [3:0] sum;
+    sum = {1'b0, at} + {1'b0, bytes[2:0]};
+    reach_end = bytes[3] || sum[3];
+  endfunction
+
   // The sum of the four 16-bit words of a beat, each in network order, with end-around carry.
   function automatic logic [15:0] fold32(logic [31:0] sum);
     logic [16:0] once;
@@ -313,6 +411,14 @@ package wc_pkg;
       doubled[4*i+:4] = {half, from_below};
       from_below = d[3] || (d[2] && (d[1] || d[0]));
     end
+  endfunction
+
+  // Decimal digits of a number with more bits behind it, the first one at the top.
+  function automatic logic [15:0] with_bits(logic [15:0] digits, logic [2:0] bits, int count);
+    logic [79:0] all;
+    all = {64'd0, digits};
+    for (int i = 2; i >= 0; i--) if (i < count) all = doubled(all, bits[i]);
+    with_bits = all[15:0];
   endfunction
 
 endpackage

@@ -68,14 +68,8 @@ module eth_rx
       to_6: in_last && in_bytes <= 4'd6, bytes: in_bytes,
       data: in_data & byte_mask(in_bytes)
   };
-  // What is taken is known late: the buffer keeps it from whoever sends.
-  beat_t came;
-  logic came_valid, came_ready;
-  skid_buffer #(.W($bits(beat_t))) arrives (
-      .clk, .rst, .in_valid, .in_ready, .in_data(coming), .out_valid(came_valid), .out_ready(came_ready), .out_data(came)
-  );
   two_beats #(.W($bits(beat_t))) beats (
-      .clk, .rst, .in_valid(came_valid), .in_ready(came_ready), .in_data(came), .first_valid, .first, .second_valid, .second, .take, .take_both
+      .clk, .rst, .in_valid, .in_ready, .in_data(coming), .first_valid, .first, .second_valid, .second, .take, .take_both
   );
 
   function automatic logic [47:0] mac_at(logic [47:0] bytes);

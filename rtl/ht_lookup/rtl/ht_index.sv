@@ -4,8 +4,9 @@
 // and which half of its slot holds the item. A row never holds the same tag twice, so at most one
 // item has to be read and compared; a key that meets another key's tag in its row replaces it.
 //
-// Three stages: a row is read, its tags are compared, a way is chosen. REQUIRES: a row does not
-// change while an operation on it is here (ht_lookup's scoreboard).
+// Four steps: a row is read, its tags are compared in two, a way is chosen. An operation stays in the first stage for the first two, as
+// block memory answers late in a cycle. REQUIRES: a row does not change while an operation on it is here
+// (ht_lookup's scoreboard).
 module ht_index #(
     parameter int ROW_BITS = 11,
     parameter int TAG_BITS = 16,
@@ -14,7 +15,7 @@ module ht_index #(
     input  logic                clk,
     input  logic                rst,
     output logic                ready,  // the index has been cleared after reset
-    input  logic                in_valid,  // REQUIRES: ready and in_ready
+    input  logic                in_valid,  // REQUIRES: ready, and in_ready without in_valid in the cycle before
     output logic                in_ready,
     input  logic [ROW_BITS-1:0] in_row,
     input  logic [TAG_BITS-1:0] in_tag,
@@ -56,7 +57,7 @@ module ht_index #(
   assign ready = clear_row[ROW_BITS];
 
   // --- First stage: the row is read.
-  logic s1_valid, s1_keyed, s1_blind;
+  logic s1_valid, s1_aged, s1_keyed, s1_blind;  // s1_aged: not its first cycle here
   logic [ROW_BITS-1:0] s1_row;
   logic [TAG_BITS-1:0] s1_tag;
   logic [W-1:0] s1_data;
@@ -79,9 +80,9 @@ module ht_index #(
   // Seven bits a row: a tree that points away from the ways used last. A lost update costs only a
   // worse choice.
   (* no_rw_check *) logic [6:0] lru[2**ROW_BITS];
-  logic [6:0] s1_lru, touch_lru;
-  logic touch_pending;
-  logic [ROW_BITS-1:0] touch_row_q;
+  logic [6:0] s1_lru, touch_lru, used_lru;
+  logic touch_pending, used_pending;
+  logic [ROW_BITS-1:0] touch_row_q, used_row;
   logic [2:0] touch_way_q;
   always_ff @(posedge clk) begin
     if (in_valid) s1_lru <= lru[in_row];
@@ -89,8 +90,10 @@ module ht_index #(
     touch_pending <= touch_valid && !rst;
     touch_row_q <= touch_row;
     touch_way_q <= touch_way;
-    if (touch_pending || !ready)
-      lru[ready?touch_row_q : clear_row[ROW_BITS-1:0]] <= ready ? used(touch_lru, touch_way_q) : '0;
+    used_pending <= touch_pending && !rst;
+    used_row <= touch_row_q;
+    used_lru <= used(touch_lru, touch_way_q);
+    if (used_pending || !ready) lru[ready?used_row : clear_row[ROW_BITS-1:0]] <= ready ? used_lru : '0;
   end
   function automatic logic [6:0] used(logic [6:0] tree, logic [2:0] last);
     used = tree;
@@ -104,7 +107,18 @@ module ht_index #(
     oldest[0] = tree[3+oldest[2:1]];
   endfunction
 
-  // --- Second stage: tags are compared.
+  // --- Tags are compared, by two bits.
+  localparam int PAIRS = (TAG_BITS + 1) / 2;
+  logic [PAIRS-1:0] differs[WAYS];
+  for (genvar w = 0; w < WAYS; w++) begin : g_pairs
+    logic [TAG_BITS:0] bits;
+    assign bits = {1'b0, entries[w][ENTRY-2-:TAG_BITS] ^ s1_tag};
+    for (genvar i = 0; i < PAIRS; i++) begin : g_pair
+      always_ff @(posedge clk) differs[w][i] <= bits[2*i+:2] != 2'd0;
+    end
+  end
+
+  // --- Second stage: which ways have the tag.
   logic s2_valid, s2_ready, s2_blind;
   logic [ROW_BITS-1:0] s2_row;
   logic [TAG_BITS-1:0] s2_tag;
@@ -121,7 +135,7 @@ module ht_index #(
       s2_blind <= s1_blind;
       s2_lru <= s1_lru;
       for (int w = 0; w < WAYS; w++) begin
-        has_tag[w] <= s1_keyed && entries[w][ENTRY-1] && entries[w][ENTRY-2-:TAG_BITS] == s1_tag;
+        has_tag[w] <= s1_keyed && entries[w][ENTRY-1] && differs[w] == '0;
         is_free[w] <= !entries[w][ENTRY-1];
         item_of[w] <= entries[w][8:0];
       end
@@ -158,12 +172,15 @@ module ht_index #(
   always_ff @(posedge clk) begin
     if (rst) begin
       s1_valid <= 1'b0;
+      s1_aged <= 1'b0;
       s2_valid <= 1'b0;
       clear_row <= '0;
     end else begin
       if (!ready) clear_row <= clear_row + 1'b1;
-      if (in_ready) s1_valid <= in_valid;
-      if (s2_ready) s2_valid <= s1_valid;
+      if (in_valid) s1_valid <= 1'b1;
+      else if (s1_aged && s2_ready) s1_valid <= 1'b0;
+      s1_aged <= s1_valid && !in_valid && !(s1_aged && s2_ready);
+      if (s2_ready) s2_valid <= s1_aged;
     end
   end
   always_ff @(posedge clk) begin

@@ -30,10 +30,13 @@
   logic [TAG_BITS-1:0] f_writer_tag;
   (* anyseq *) logic f_writes, f_finishes;
 
+  logic f_may;                                // an operation may come
+  always_ff @(posedge clk) f_may <= !rst && in_ready && !in_valid;
+
   initial assume (rst);
   always_comb begin
     assume (f_way != f_other);
-    if (in_valid) assume (ready && in_ready);
+    if (in_valid) assume (ready && f_may);
     // The scoreboard: while a writer is under way, no other operation on the row comes; so who
     // updates the row has left, and no operation on the row is here.
     if (f_writer && in_valid) assume (in_row != f_row);
@@ -71,6 +74,12 @@
       assert (f_cleared == (clear_row > {1'b0, f_row}));
       if (f_cleared) assert (f_mem == f_entry && f_mem_other == f_entry_other);
       if (s1_valid || s2_valid || f_writer) assert (ready);
+      if (f_may) assert (!s1_valid || (s1_aged && s2_ready));
+      if (s1_aged) assert (s1_valid);
+      if (s1_aged && s1_row == f_row) begin
+        assert ((differs[f_way] == '0) == (f_entry_tag == s1_tag));
+        assert ((differs[f_other] == '0) == (f_other_tag == s1_tag));
+      end
       // What it learns of the way.
       if (s1_valid && s1_row == f_row) assert (f_read == f_entry && f_read_other == f_entry_other);
       if (s2_valid && s2_row == f_row) begin

@@ -77,9 +77,9 @@ module key_check
     output logic                   counts_other_key  // a tag was right, the key was not
 );
   typedef enum logic [4:0] {
-    X_OP, X_COMPARE, X_KEY, X_DECIDE, X_ACT, X_VALUE, X_TOUCH, X_TOUCH_DATA, X_DRAIN,
+    X_OP, X_FIRST, X_COMPARE, X_KEY, X_DECIDE, X_ACT, X_VALUE, X_TOUCH, X_TOUCH_DATA, X_DRAIN,
     X_WRITE, X_W_CAS, X_W_FLAGS, X_W_SIZES, X_W_KEY, X_W_VALUE, X_W_JOIN, X_W_NUMBER, X_PUBLISH,
-    X_NUMBER, X_SIGN, X_SUM, X_DIGITS, X_ALIGN, X_RESULT
+    X_NUMBER, X_DIGITS, X_RESULT
   } state_t;
   state_t state;
 
@@ -113,6 +113,7 @@ module key_check
   logic [63:0] key_mem[32];
   logic [5:0] key_at;
   logic [8:0] value_left;   // beats of the operation's value that are still to come
+  logic value_none;         // none
   logic [5:0] key_left;
 
   result_t r;               // of the operation in progress
@@ -150,32 +151,17 @@ module key_check
   logic gives_value;       // a hit: what X_DECIDE must know soonest
   assign gives_value = state == X_DECIDE && is_get && alive;
 
-  // --- Arithmetic: a digit a cycle in, four bits a cycle out.
+  // --- incr and decr.
+  logic number_take, number_summed, number_bad, number_aligned, number_converts;
   logic [63:0] number;
-  // As src/base/number.h: blanks, a sign, digits, then the end, a blank or a zero byte.
-  logic number_bad, number_done, number_any, number_sign, number_negative;
-  logic [63:0] number_beat;
-  logic [3:0] number_bytes;   // of number_beat that are left
-  logic [11:0] number_left;   // bytes of the value that are left, those of number_beat included
-  logic [67:0] number_wide;
-  assign number_wide = {1'b0, number, 3'b000} + {3'b000, number, 1'b0} + {64'd0, number_beat[3:0]};
-  wire number_digit = number_beat[7:0] >= "0" && number_beat[7:0] <= "9";
-  wire number_blank = number_beat[7:0] == 8'h20 || (number_beat[7:0] >= 8'h09 && number_beat[7:0] <= 8'h0d);
-  logic [63:0] number_signed;
-  assign number_signed = number_negative ? ~number + 64'd1 : number;
-
-  logic [79:0] bcd;
-  logic [63:0] bits;
-  logic [4:0] step;
-  logic [79:0] bcd_next;
-  assign bcd_next = doubled(doubled(doubled(doubled(bcd, bits[63]), bits[62]), bits[61]), bits[60]);
-  logic [4:0] digit_count;    // after X_ALIGN, which shifts the first digit to the top
-
-  logic [191:0] digit_text;   // digits, then blanks
-  always_comb begin
-    for (int i = 0; i < 24; i++)
-      digit_text[8*i+:8] = (i < 20 && 5'(i) < digit_count) ? {4'h3, bcd[4*((i<20)?19-i:0)+:4]} : 8'h20;
-  end
+  logic [11:0] number_size;
+  logic [191:0] digit_text;
+  arithmetic u_arithmetic (
+      .clk, .begins(state == X_ACT), .initial_only(what == D_VIVIFY), .initial_value(op.initial_value), .vlen(i_vlen),
+      .decrements(op.op != OP_INCR), .delta(op.delta), .reads(state == X_NUMBER), .word_valid(has_one), .word_none(item_none), .word,
+      .take(number_take), .summed(number_summed), .bad(number_bad), .number, .converts(number_converts),
+      .digits_come(state == X_DIGITS), .aligned(number_aligned), .size(number_size), .text(digit_text)
+  );
   logic [63:0] digit_beat;
   logic [8:0] beat_number;
   assign beat_number = new_vbeats - vbeats_left;
@@ -183,75 +169,47 @@ module key_check
                        beat_number == 9'd2 ? digit_text[191:128] : {8{8'h20}}) &
                       byte_mask(vbeats_left == 9'd1 && new_vlen[2:0] != 3'd0 ? {1'b0, new_vlen[2:0]} : 4'd8);
 
-  // --- Joining of old and new bytes.
-  logic join_valid, join_ready, join_last;
-  logic [63:0] join_data;
-  logic [3:0] join_bytes;
-  logic from_item;      // the next piece is of the old value
-  logic [11:0] part_left, other_left;  // bytes of it, and of what comes behind it
-  logic part_ends, old_first, parts_left;
-  logic joins;
-  assign joins = state == X_W_JOIN && parts_left;
-  assign join_valid = joins && (from_item ? has_one : value_valid);
-  assign join_data = from_item ? word : value_data;
-  assign part_ends = part_left <= 12'd8;
-  assign join_bytes = part_ends ? part_left[3:0] : 4'd8;
-  assign join_last = part_ends && other_left == 12'd0;
-  assign old_first = op.op == OP_APPEND ? i_vlen != 12'd0 : op.vlen == 12'd0;
-  logic packed_valid, packed_last, packs, pack_ready;
-  logic [63:0] packed_data, pack_data;
-  logic [3:0] pack_bytes;
-  logic piece_valid, piece_ready, piece_last;
-  logic [63:0] piece;
-  logic [3:0] piece_bytes;
-  skid_buffer #(.W(69)) joined_pieces (
-      .clk, .rst, .in_valid(join_valid), .in_ready(join_ready), .in_data({join_last, join_bytes, join_data}),
-      .out_valid(piece_valid), .out_ready(piece_ready), .out_data({piece_last, piece_bytes, piece})
-  );
-  packer #(.PIECE(8)) pieces (
-      .clk, .rst, .in_valid(piece_valid), .in_ready(piece_ready), .in_data(piece),
-      .in_bytes({1'b0, piece_bytes}), .in_last(piece_last), .out_valid(packs),
-      .out_ready(pack_ready), .out_data(pack_data), .out_bytes(pack_bytes), .out_last(packed_last)
-  );
-  skid_buffer #(.W(64)) packed_pieces (
-      .clk, .rst, .in_valid(packs), .in_ready(pack_ready), .in_data(pack_data), .out_valid(packed_valid),
-      .out_ready(data_ready && state == X_W_JOIN), .out_data(packed_data)
+  // --- append and prepend.
+  logic join_takes_word, join_takes_value, joined_valid;
+  logic [63:0] joined_data;
+  value_join u_join (
+      .clk, .rst, .begins(state == X_ACT), .appends(op.op == OP_APPEND), .old_vlen(i_vlen), .op_vlen(op.vlen),
+      .active(state == X_W_JOIN), .word_valid(has_one), .word, .takes_word(join_takes_word), .value_valid, .value_data,
+      .takes_value(join_takes_value), .out_valid(joined_valid), .out_ready(data_ready && state == X_W_JOIN), .out_data(joined_data)
   );
   // --- Handshakes.
   // The CAS id comes with the key's first word.
-  logic compares, compare_first, compare_has;
+  logic compares, compares_first, compares_next, key_goes;
   logic [63:0] compare_word;
-  assign compare_has = compare_first ? has_two : has_one;
-  assign compare_word = compare_first ? words[127:64] : word;
-  assign compares = state == X_COMPARE && compare_has && key_valid && (!forwards || key_out_ready);
+  assign compare_word = state == X_FIRST ? words[127:64] : word;
+  assign key_goes = key_valid && (!forwards || key_out_ready);
+  assign compares_first = state == X_FIRST && has_two && key_goes;
+  assign compares_next = state == X_COMPARE && has_one && key_goes;
+  assign compares = compares_first || compares_next;
   logic passes_key;
   assign passes_key = state == X_KEY && key_left != 6'd0 && key_valid && (!key_forward || key_out_ready);
-  assign key_ready = (state == X_COMPARE) ? compares : passes_key;
-  assign key_out_valid = (state == X_COMPARE && forwards && compare_has && key_valid) ||
+  assign key_ready = compares || passes_key;
+  assign key_out_valid = (((state == X_FIRST && has_two) || (state == X_COMPARE && has_one)) && forwards && key_valid) ||
                          (state == X_KEY && key_forward && key_left != 6'd0 && key_valid);
   assign key_out_data = key_data;
   // The first beat of a value goes out with the result.
   logic value_now;
   assign value_now = state == X_VALUE || (gives_value && result_ready);
   logic value_drain, item_drain;
-  assign value_drain = state == X_DRAIN && value_left != 9'd0 && r.outcome != OUT_STORED;
+  assign value_drain = state == X_DRAIN && !value_none && r.outcome != OUT_STORED;
   assign item_drain = state == X_DRAIN && !item_none;
-  logic takes_number_beat;
-  assign takes_number_beat = state == X_NUMBER && number_bytes == 4'd0 && !item_none;
+  logic drained;           // X_DRAIN is over, of an operation whose value is not needed
+  assign drained = state == X_DRAIN && r.outcome != OUT_STORED && value_none && item_none;
+  assign number_converts = drained && counts_number && !number_bad;
   always_comb begin
-    case (state)
-      X_OP: item_take = op_valid && reads && has_two ? 2'd2 : 2'd0;
-      X_COMPARE: item_take = !compares ? 2'd0 : compare_first ? 2'd2 : 2'd1;
-      X_VALUE, X_DECIDE: item_take = {1'b0, has_one && value_now && value_out_ready && !item_none};
-      X_NUMBER: item_take = {1'b0, has_one && takes_number_beat};
-      X_DRAIN: item_take = {1'b0, has_one && item_drain};
-      X_W_JOIN: item_take = {1'b0, has_one && joins && from_item && join_ready};
-      default: item_take = 2'd0;
-    endcase
+    // Two words, or one: of each state, side by side, since this is what all words wait for.
+    item_take[1] = (state == X_OP && op_valid && reads && has_two) || compares_first;
+    item_take[0] = compares_next ||
+                   (has_one && ((value_now && value_out_ready && !item_none) || number_take || item_drain || join_takes_word));
     case (state)
       X_DRAIN: value_ready = value_drain;
       X_W_VALUE: value_ready = data_ready;
-      X_W_JOIN: value_ready = joins && !from_item && join_ready;
+      X_W_JOIN: value_ready = join_takes_value;
       default: value_ready = 1'b0;
     endcase
   end
@@ -286,8 +244,8 @@ module key_check
         data = value_data;
       end
       X_W_JOIN: begin
-        data_valid = packed_valid;
-        data = packed_data;
+        data_valid = joined_valid;
+        data = joined_data;
       end
       X_W_NUMBER: begin
         data_valid = 1'b1;
@@ -351,14 +309,22 @@ module key_check
       state <= X_OP;
       next_cas <= 64'd1;
     end else begin
-      item_left <= item_left - {6'd0, item_take};
       case (item_take)
         2'd0: ;
-        2'd1: {item_none, item_one} <= {item_one, item_left == 8'd2};
-        default: {item_none, item_one} <= {item_left == 8'd2, item_left == 8'd3};
+        2'd1: begin
+          item_left <= item_left - 8'd1;
+          {item_none, item_one} <= {item_one, item_left == 8'd2};
+        end
+        default: begin
+          item_left <= item_left - 8'd2;
+          {item_none, item_one} <= {item_left == 8'd2, item_left == 8'd3};
+        end
       endcase
       joined <= {1'b0, i_vlen} + {1'b0, op.vlen};
-      if (value_valid && value_ready) value_left <= value_left - 9'd1;
+      if (value_valid && value_ready) begin
+        value_left <= value_left - 9'd1;
+        value_none <= value_left == 9'd1;
+      end
       if (key_valid && key_ready) begin
         key_at <= key_at + 6'd1;
         key_left <= key_left - 6'd1;
@@ -367,9 +333,9 @@ module key_check
         X_OP: begin
           match <= words[71:64] == op.klen;
           key_at <= '0;
-          compare_first <= 1'b1;
           key_left <= op.kbeats;
           value_left <= op.vbeats;
+          value_none <= op.vbeats == 9'd0;
           item_left <= beats - 8'd2;
           {item_none, item_one} <= {beats == 8'd2, beats == 8'd3};
           i_flags <= words[31:0];
@@ -404,7 +370,7 @@ module key_check
           endcase
           if (op_valid) begin
             if (reads) begin
-              if (has_two) state <= words[71:64] == op.klen ? X_COMPARE : X_KEY;
+              if (has_two) state <= words[71:64] == op.klen ? X_FIRST : X_KEY;
             end else begin
               match <= 1'b0;
               item_left <= '0;
@@ -413,15 +379,14 @@ module key_check
             end
           end
         end
-        X_COMPARE:
+        X_FIRST, X_COMPARE:
         if (compares) begin
-          compare_first <= 1'b0;
-          if (compare_first) begin
+          if (state == X_FIRST) begin
             i_cas <= word;
             cas_differs <= op.cas_cmp && op.cas != word;
           end
           if (compare_word != key_data) match <= 1'b0;
-          if (key_left == 6'd1) state <= X_DECIDE;
+          state <= key_left == 6'd1 ? X_DECIDE : X_COMPARE;
         end
         X_KEY: begin
           if (key_left == 6'd0) state <= X_DRAIN;
@@ -444,20 +409,6 @@ module key_check
           new_expiry <= op_expiry;
           new_vlen <= op.vlen;
           new_vbeats <= op.vbeats;
-          from_item <= old_first;
-          part_left <= old_first ? i_vlen : op.vlen;
-          other_left <= old_first ? (op.op == OP_APPEND ? op.vlen : 12'd0) : (op.op == OP_APPEND ? 12'd0 : i_vlen);
-          parts_left <= 1'b1;
-          number <= '0;
-          number_bad <= 1'b0;
-          number_done <= 1'b0;
-          number_any <= 1'b0;
-          number_sign <= 1'b0;
-          number_negative <= 1'b0;
-          number_bytes <= '0;
-          number_left <= i_vlen;
-          bcd <= '0;
-          step <= '0;
           case (what)
             D_STORE: state <= !item_none ? X_DRAIN : X_WRITE;
             D_JOIN: begin
@@ -475,13 +426,11 @@ module key_check
             end
             D_VIVIFY: begin
               new_flags <= '0;
-              number <= op.initial_value;
-              number_left <= '0;
               counts_number <= 1'b1;
               state <= X_DRAIN;
             end
             D_TOUCH: state <= X_TOUCH;
-            default: state <= item_none && value_left == 9'd0 ? X_RESULT : X_DRAIN;
+            default: state <= item_none && value_none ? X_RESULT : X_DRAIN;
           endcase
         end
         X_VALUE: begin
@@ -499,71 +448,24 @@ module key_check
           if (r.outcome == OUT_STORED) begin
             // A storage command that replaces: its value is still needed.
             if (item_none) state <= X_WRITE;
-          end else if (value_left == 9'd0 && item_none) begin
+          end else if (drained) begin
             state <= X_RESULT;
             if (counts_number) begin
               if (number_bad) begin
                 r.outcome <= OUT_ERROR;
                 r.err <= ERR_NONNUM;
               end else begin
-                bits <= number;
                 r.number <= number;
                 state <= X_DIGITS;
               end
             end
           end
         end
-        X_NUMBER: begin
-          if (takes_number_beat && has_one) begin
-            number_beat <= word;
-            number_bytes <= number_left > 12'd8 ? 4'd8 : number_left[3:0];
-          end else if (number_bytes != 4'd0 && !number_done && !number_bad) begin
-            number_beat <= number_beat >> 8;
-            number_bytes <= number_bytes - 4'd1;
-            number_left <= number_left - 12'd1;
-            if (number_digit) begin
-              number <= number_wide[63:0];
-              number_any <= 1'b1;
-              if (number_wide[67:64] != 4'd0) number_bad <= 1'b1;
-            end else if (number_any) begin
-              if (!number_blank && number_beat[7:0] != 8'h00) number_bad <= 1'b1;
-              number_done <= 1'b1;
-            end else if (!number_sign && (number_beat[7:0] == "-" || number_beat[7:0] == "+")) begin
-              number_sign <= 1'b1;
-              number_negative <= number_beat[7:0] == "-";
-            end else if (!number_blank || number_sign) begin
-              number_bad <= 1'b1;
-            end
-          end
-          if (number_done || number_bad || number_left == 12'd0) begin
-            number_bytes <= '0;
-            state <= X_SIGN;
-            number_left <= i_vlen;
-          end
-        end
-        X_SIGN: begin
-          number <= number_signed;
-          if (!number_any || (number_negative && number_signed[63])) number_bad <= 1'b1;
-          state <= X_SUM;
-        end
-        X_SUM: begin
-          number <= op.op == OP_INCR ? number + op.delta : number > op.delta ? number - op.delta : 64'd0;
-          state <= X_DRAIN;
-        end
-        X_DIGITS: begin
-          bcd <= bcd_next;
-          bits <= bits << 4;
-          step <= step + 5'd1;
-          digit_count <= 5'd20;
-          if (step == 5'd15) state <= X_ALIGN;
-        end
-        X_ALIGN:
-        if (bcd[79:76] == 4'd0 && digit_count != 5'd1) begin
-          bcd <= bcd << 4;
-          digit_count <= digit_count - 5'd1;
-        end else begin
-          new_vlen <= number_left > {7'd0, digit_count} ? number_left : {7'd0, digit_count};
-          new_vbeats <= beats_of(number_left > {7'd0, digit_count} ? number_left : {7'd0, digit_count});
+        X_NUMBER: if (number_summed) state <= X_DRAIN;
+        X_DIGITS:
+        if (number_aligned) begin
+          new_vlen <= number_size;
+          new_vbeats <= beats_of(number_size);
           state <= X_WRITE;
         end
         X_WRITE:
@@ -594,14 +496,6 @@ module key_check
             vbeats_left <= vbeats_left - 9'd1;
             if (vbeats_left == 9'd1) state <= X_PUBLISH;
           end
-          if (state == X_W_JOIN && join_valid && join_ready) begin
-            part_left <= part_ends ? other_left : part_left - 12'd8;
-            if (part_ends) begin
-              from_item <= !from_item;
-              other_left <= '0;
-              if (other_left == 12'd0) parts_left <= 1'b0;
-            end
-          end
         end
         X_PUBLISH: begin
           next_cas <= next_cas + 64'd1;
@@ -612,7 +506,4 @@ module key_check
       if (set_cas_valid) next_cas <= set_cas;
     end
   end
-
-  logic unused;
-  assign unused = packed_last ^ (^pack_bytes);
 endmodule

@@ -52,13 +52,15 @@ module key_hash
   logic last_beat, no_key, step;
 
   assign no_key = op.kbeats == 6'd0;
-  assign last_beat = beat + 6'd1 == op.kbeats;
+  // Known with the beat's number, but of the first one.
+  logic later, later_last;
+  assign last_beat = later ? later_last : op.kbeats == 6'd1;
   // The length goes in with the first beat, so that keys that differ in trailing zeros differ.
   logic [31:0] start;
   assign start = {24'hffffff, ~op.klen};
   logic [63:0] row_in, tag_in;
-  assign row_in = key_data ^ {32'd0, beat == 6'd0 ? start : row_hash};
-  assign tag_in = key_data ^ {32'd0, beat == 6'd0 ? start : tag_hash};
+  assign row_in = key_data ^ {32'd0, !later ? start : row_hash};
+  assign tag_in = key_data ^ {32'd0, !later ? start : tag_hash};
   for (genvar j = 0; j < 32; j++) begin : g_bit
     assign row_next[j] = ^(row_in & ROW_PARITIES[j]);
     assign tag_next[j] = ^(tag_in & TAG_PARITIES[j]);
@@ -78,8 +80,11 @@ module key_hash
   always_ff @(posedge clk) begin
     if (rst) begin
       beat <= '0;
+      later <= 1'b0;
     end else if (step) begin
       beat <= last_beat ? 6'd0 : beat + 6'd1;
+      later <= !last_beat;
+      later_last <= beat + 6'd2 == op.kbeats;
       row_hash <= row_next;
       tag_hash <= tag_next;
     end

@@ -9,8 +9,9 @@ module binary_reader
     input  logic         rst,
     input  logic         active,   // the datagram is binary, and there is more of it
     input  logic         room,     // for an operation, its key and its value
-    input  logic         ready,    // 8 bytes are there, or all that are left
+    input  logic         ready,    // 8 bytes are there, or all that are left; and room
     input  logic [63:0]  view,
+    input  logic [2:0]   at,       // where in their beat they begin
     input  logic [11:0]  left,     // bytes of the datagram that have not been taken
     output reading_t     reading
 );
@@ -34,11 +35,12 @@ module binary_reader
   logic h_quiet, h_shows_key, h_touch, h_quit, h_valid, h_whole, h_short, h_closes;
   logic form_quiet, form_key, form_touch, form_quit, b_valid, b_closes;
   logic short_header;       // the header is not all there
+  logic no_header;          // it does not begin as one
   logic too_short;          // the body is not
   logic is_last;            // or just so
   logic [16:0] h_sum;
   logic [11:0] h_rest;      // bytes of the value
-  assign h_sum = {1'b0, bin_key} + {9'd0, bin_extras};
+  always_ff @(posedge clk) h_sum <= {1'b0, bin_key} + {9'd0, bin_extras};  // before the header's end
   assign h_rest = bin_body[11:0] - h_sum[11:0];
   assign h_short = bin_body[31:12] != '0 || h_left < bin_body[11:0];
   binary_form forms (
@@ -47,34 +49,47 @@ module binary_reader
       .b_closes(h_closes), .b_error(h_error)
   );
 
+  // A compare-and-swap, of all three storage commands. The CAS id has been read before the operation is emitted.
+  logic has_cas;
+  assign has_cas = m.cas != 64'd0;
+
   // --- Steps.
   logic go8;
-  assign go8 = active && room && ready;
+  assign go8 = active && ready;
   // What is taken of the key, or of the body, in this cycle, and whether these are its last bytes.
   logic [3:0] body_take, key_take;
   logic body_ends, key_ends, no_value;
   logic [11:0] body_starts;
   assign body_starts = bare ? bin_body[11:0] : body_left;  // without its extras, or all of one that is skipped
-  logic take;
+  logic wants, take_ends;     // take_ends: of each state's number, not of the one that is chosen by the state
   logic [3:0] take_bytes;
-  logic emit, push_key, push_value, stops;
+  logic emit, push_key, push_value;
+  logic stops, quits;       // nothing more is read: after the operation that is emitted, or after none
   meta_t e;                 // the operation that is emitted
-  assign reading = '{take: take, take_bytes: take_bytes, emit: emit, op: e, stops: stops, push_key: push_key, key_part: key_take,
-                     push_value: push_value, value_part: body_take};
+  assign reading = '{wants: wants, take_bytes: take_bytes, take_ends: take_ends, emit: emit, op: e, ends_value: 1'b0,
+                     quits: quits, push_key: push_key, key_part: key_take, push_value: push_value, value_part: body_take};
+  assign wants = active && state != S_FLUSH && !(bare && (state == S_EXTRAS || state == S_KEY));
   always_comb begin
-    take = go8 && state != S_FLUSH;
     take_bytes = 4'd8;
     emit = 1'b0;
     e = m;
+    e.cas_cmp = has_cas;
+    if (has_cas && (m.op == OP_ADD || m.op == OP_REPLACE)) e.op = OP_SET;
     stops = 1'b0;
+    quits = 1'b0;
+    case (state)
+      S_EXTRAS: take_ends = (form == FORM_STORE || form == FORM_DELTA) || at[2];
+      S_UNTIL: take_ends = at[2];
+      S_KEY: take_ends = reach_end(at, key_take);
+      S_VALUE, S_SKIP: take_ends = reach_end(at, body_take);
+      default: take_ends = 1'b1;
+    endcase
     push_key = 1'b0;
     push_value = 1'b0;
     case (state)
-      S_HEADER: stops = go8 && view[7:0] != 8'h80;
-      S_SIZES: stops = active && short_header;  // it may have ended with its first 8 bytes
+      S_SIZES: quits = active && (short_header || no_header);  // it may have ended with its first 8 bytes
       S_EXTRAS, S_KEY:
       if (bare) begin
-        take = 1'b0;
         emit = active && room;
         stops = emit && (form_quit || b_closes || (!b_valid && is_last) || too_short);
         if (!b_valid || too_short) begin
@@ -122,7 +137,8 @@ module binary_reader
           bin_extras <= view[39:32];
           h_left <= left - 12'd24;
           short_header <= left < 12'd24;
-          if (go8 && !stops) state <= S_SIZES;
+          no_header <= view[7:0] != 8'h80;
+          if (go8) state <= S_SIZES;
         end
         S_SIZES: begin
           bin_body <= swap32(view[31:0]);
@@ -134,7 +150,7 @@ module binary_reader
           form_key <= h_shows_key;
           form_touch <= h_touch;
           form_quit <= h_quit;
-          if (stops) state <= S_HEADER;
+          if (quits) state <= S_HEADER;
           else if (go8) state <= S_CAS;
         end
         S_CAS: begin
@@ -142,9 +158,6 @@ module binary_reader
           m.quiet <= form_quiet;
           m.ret_key <= form_key;
           m.touch <= form_touch;
-          m.cas_cmp <= view != 64'd0;
-          // A compare-and-swap of all three.
-          if (view != 64'd0 && (form_op == OP_ADD || form_op == OP_REPLACE)) m.op <= OP_SET;
           m.klen <= bin_key[7:0];
           m.kbeats <= '0;
           m.vbeats <= '0;
@@ -214,8 +227,9 @@ module binary_reader
     m.ret_cas <= 1'b0;
     m.last_key <= 1'b0;
     m.own_cas <= 1'b0;
+    m.cas_cmp <= 1'b0;
     m.eod <= 1'b0;
-    if (state == S_HEADER && !go8) m.opcode <= '0;
+    if (state == S_HEADER && !active) m.opcode <= '0;
     else if (state == S_HEADER) m.opcode <= view[15:8];
     if (state == S_HEADER) m.opaque <= '0;
     else if (state == S_SIZES) m.opaque <= view[63:32];

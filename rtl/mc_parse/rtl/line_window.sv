@@ -27,8 +27,10 @@ module line_window
     // Bytes.
     output logic        ready,      // `view` has 8 bytes, or all that there are
     output logic [63:0] view,
-    input  logic        take,
+    input  logic        wants,      // they are taken, if `ready`
     input  logic [3:0]  take_bytes, // 1 to 8
+    input  logic        take_ends,  // they reach the end of their beat
+    output logic [2:0]  at,         // where in it they begin
     // Words of a line that has an end. After its last one comes none until the next start.
     input  logic        start,
     output logic        cutting,
@@ -41,6 +43,7 @@ module line_window
     logic last;
     logic [7:0] present;  // bytes
     logic [7:0] blank;
+    logic [7:0] ends;     // what ends a word: blank or lf
     logic [7:0] lf;
     logic [7:0] crlf;     // LFs after a CR
     logic [63:0] data;
@@ -56,6 +59,7 @@ module line_window
       arrives.present[i] = 4'(i) < in_bytes;
       arrives.blank[i] = arrives.present[i] && in_data[8*i+:8] == 8'h20;
       arrives.lf[i] = arrives.present[i] && in_data[8*i+:8] == 8'h0a;
+      arrives.ends[i] = arrives.blank[i] || arrives.lf[i];
       cr[i+1] = in_data[8*i+:8] == 8'h0d;
       arrives.crlf[i] = arrives.lf[i] && cr[i];
     end
@@ -63,7 +67,7 @@ module line_window
   assign in_ready = !v2;
   assign accepts = in_valid && in_ready;
   logic moves;  // the second beat has a place
-  assign moves = pop || !v0;
+  assign moves = !v0 || pop;
   always_ff @(posedge clk) begin
     if (rst) begin
       v0 <= 1'b0;
@@ -102,13 +106,9 @@ module line_window
   // (After the datagram's end nothing is read that matters.)
   assign ready = v0 && !drained && rem[7] && (q0.last || v1);
   assign none_left = drained || (v0 && q0.last && exhausted);
-  logic [3:0] off;             // bytes of the first beat
-  always_comb begin
-    off[3] = !rem[7];
-    off[2] = rem[7] && !rem[3];
-    off[1] = rem[7] && (rem[3] ? !rem[1] : !rem[5]);
-    off[0] = rem[7] && ((!rem[0] && rem[1]) || (!rem[2] && rem[3]) || (!rem[4] && rem[5]) || !rem[6]);
-  end
+  logic [3:0] off;             // how many bytes of it have been; it follows from `rem`
+  logic [2:0] at_next;         // `at`: its lower bits, in a register, as `view` waits for them
+  assign off = {!rem[7], at};
   assign taken = {popped, 3'd0} + {8'd0, off};
 
   // 15 bytes, then 11, 9 and 8.
@@ -141,12 +141,12 @@ module line_window
   logic skips;                 // blanks
   logic [7:0] ends_here, blank_here;
   always_comb begin
-    final0 = (q0.blank | q0.lf) & rem;
-    final1 = (q1.blank | q1.lf) & ~rem;
+    final0 = q0.ends & rem;
+    final1 = q1.ends & ~rem;
     // A LF is the ninth byte where its CR is the eighth.
     final1 |= q1.crlf & ~{rem[6:0], 1'b0};
-    end0 = q0.blank | q0.lf | {follows && q1.crlf[0], q0.crlf[7:1]};
-    end1 = follows ? q1.blank[6:0] | q1.lf[6:0] | q1.crlf[7:1] : '0;
+    end0 = q0.ends | {follows && q1.crlf[0], q0.crlf[7:1]};
+    end1 = follows ? q1.ends[6:0] | q1.crlf[7:1] : '0;
     any0 = final0 != '0;
     any1 = final1 != '0;
     for (int i = 0; i < 8; i++) begin
@@ -164,6 +164,15 @@ module line_window
     at_blank = (q0.blank & rem & ~{rem[6:0], 1'b0}) != '0;
     skips = word_starts && !line_starts && at_blank;
   end
+  // The place behind the first of these marks, and that of the first one; 0 if there is none, or the next beat's first.
+  function automatic logic [2:0] behind(logic [7:0] marks);
+    behind = '0;
+    for (int i = 7; i >= 0; i--) if (marks[i]) behind = 3'(i + 1);
+  endfunction
+  function automatic logic [2:0] first(logic [7:0] marks);
+    first = '0;
+    for (int i = 7; i >= 0; i--) if (marks[i]) first = 3'(i);
+  endfunction
   logic [7:0] lf_here;
   assign lf_here = shown({follows ? q1.lf[6:0] : 7'd0, q0.lf}, off[2:0]);
   piece_t next;
@@ -183,50 +192,52 @@ module line_window
     end
   end
 
-  logic [3:0] sum;
-  assign sum = {1'b0, off[2:0]} + take_bytes;
+  logic [2:0] sum;
+  assign sum = at + take_bytes[2:0];
   assign cuts = cutting && ready && !spare_valid;
+  logic take;
+  assign take = wants && ready;
   assign gives = cuts && !skips;
   always_comb begin
     rem_next = rem;
-    pop = 1'b0;
-    if (drains) begin
-      pop = v0 && !drained;
+    at_next = at;
+    if (drains || (v0 && exhausted && !drained)) begin
       rem_next = '1;
-    end else if (v0 && exhausted && !drained) begin
-      pop = 1'b1;
-      rem_next = '1;
+      at_next = '0;
     end else if (take) begin
-      pop = sum[3];
-      for (int i = 0; i < 8; i++) rem_next[i] = 3'(i) >= sum[2:0];
+      at_next = sum;
+      for (int i = 0; i < 8; i++) rem_next[i] = 3'(i) >= sum;
     end else if (cuts) begin
       if (skips) begin
         rem_next = not_blank;
-        if (!not_blank[7]) begin
-          pop = 1'b1;
-          rem_next = '1;
-        end
+        at_next = first(rem & ~q0.blank);
+        if (!not_blank[7]) rem_next = '1;
       end else if (any0) begin
         rem_next = behind0;
-        if (!behind0[7]) begin
-          pop = 1'b1;
-          rem_next = '1;
-        end
+        at_next = behind(final0);
+        if (!behind0[7]) rem_next = '1;
       end else begin
-        pop = 1'b1;
         if (any1) rem_next = behind1;
+        if (any1) at_next = behind(final1);
       end
     end
   end
+  // The first beat goes: what decides it, side by side.
+  logic cut_ends;
+  assign cut_ends = skips ? (rem & ~q0.blank) == '0 : final0[6:0] == '0;
+  assign pop = v0 && !drained && (drains || exhausted || ((q0.last || v1) && ((wants && take_ends) ||
+               (cutting && !spare_valid && cut_ends))));
   always_ff @(posedge clk) begin
     if (rst) begin
       rem <= '1;
+      at <= '0;
       drained <= 1'b1;
       cutting <= 1'b0;
       piece_valid <= 1'b0;
       spare_valid <= 1'b0;
     end else begin
       rem <= rem_next;
+      at <= at_next;
       if (begins) drained <= 1'b0;
       else if (pop && q0.last) drained <= 1'b1;
       if (start) cutting <= 1'b1;

@@ -73,7 +73,9 @@
     assume (in_last || in_bytes == 4'd8);
     if (begins) assume (drained && waits);
     // Its readers: no more is taken than there is, nor while a line is cut; a line that is cut has an end.
+    if (wants) assume (!cutting && !drains);
     if (take) assume (ready && !cutting && !drains && take_bytes >= 4'd1 && take_bytes <= 4'd8 && {1'b0, take_bytes} <= f_left);
+    if (take) assume (take_ends == ({2'd0, at} + {1'b0, take_bytes} >= 5'd8));
     if (start) assume (!cutting && !take);
     if (cutting && v0 && q0.last) assume ((q0.lf & rem) != '0);
   end
@@ -82,6 +84,7 @@
     for (int i = 0; i < 8; i++) begin
       if (i > 0 && beat.present[i] && !beat.present[i-1]) f_is_right = 1'b0;
       if (beat.blank[i] != (beat.present[i] && beat.data[8*i+:8] == 8'h20)) f_is_right = 1'b0;
+      if (beat.ends[i] != (beat.blank[i] || beat.lf[i])) f_is_right = 1'b0;
       if (beat.lf[i] != (beat.present[i] && beat.data[8*i+:8] == 8'h0a)) f_is_right = 1'b0;
       if (i > 0 && beat.crlf[i] != (beat.lf[i] && beat.data[8*i-8+:8] == 8'h0d)) f_is_right = 1'b0;
     end

@@ -35,7 +35,9 @@ module mc_parse
   // behind have places for what comes then.
   logic room, op_room, key_room, value_room;
   logic emits, pushes_key, pushes_value, emitted, key_pushed, value_pushed;
-  meta_t emit_op, emitted_op;
+  meta_t emit_op, emitted_op, checked_op;
+  logic ends_value;
+  logic [15:0] end_bytes;
   logic [63:0] key_next, value_next, key_word, value_word;
   always_ff @(posedge clk) begin
     if (rst) begin
@@ -53,8 +55,15 @@ module mc_parse
     key_word <= key_next;
     value_word <= value_next;
   end
+  always_comb begin
+    checked_op = emitted_op;
+    if (ends_value && end_bytes != 16'h0a0d) begin
+      checked_op.op = OP_ERROR;
+      checked_op.err = ERR_DATA;
+    end
+  end
   fifo #(.W($bits(meta_t)), .LOG(3), .HEAD(1'b1), .SPARE(2)) ops (
-      .clk, .rst, .in_valid(emitted), .in_ready(op_room), .in_data(emitted_op), .out_valid(op_valid), .out_ready(op_ready), .out_data(op)
+      .clk, .rst, .in_valid(emitted), .in_ready(op_room), .in_data(checked_op), .out_valid(op_valid), .out_ready(op_ready), .out_data(op)
   );
   fifo #(.W(64), .LOG(3), .SPARE(2)) keys (
       .clk, .rst, .in_valid(key_pushed), .in_ready(key_room), .in_data(key_word), .out_valid(key_valid), .out_ready(key_ready),
@@ -69,6 +78,8 @@ module mc_parse
   logic busy;
   logic binary;             // its first byte says so
   logic stopped;            // what is left of it is not read
+  // Which reader reads it: registers of their own, as what they take is known late.
+  logic reads_text, reads_binary;
   logic begins, drained, none_left, ready;
   logic [11:0] size;
   logic [11:0] left;        // bytes that have not been taken
@@ -76,31 +87,42 @@ module mc_parse
   logic [11:0] left_last;   // bytes after its last LF
   logic [11:0] taken;
   logic [63:0] view;
+  logic [2:0] at;
   logic first_there;
   logic [7:0] first_byte;
   logic start, cutting, piece_valid, piece_ready;
   piece_t piece;
+  logic [63:0] text_key;
+  // An operation that is a datagram's last one ends it in the cycle after.
+  logic ends;
+  assign ends = emitted && emitted_op.eod;
   assign begins = !busy && drained && info_valid && first_there;
   assign info_ready = begins;
   assign left = size - taken;
 
   reading_t reading, text, bin;
+  logic go;
+  assign go = room && ready;
   line_window window (
       .clk, .rst, .in_valid, .in_ready, .in_data, .in_bytes, .in_last, .begins, .drained, .drains(!busy), .waits(first_there),
-      .first_byte, .none_left, .taken, .ready, .view, .take(reading.take), .take_bytes(reading.take_bytes), .start,
+      .first_byte, .none_left, .taken, .ready, .view, .wants(room && (bin.wants || text.wants)), .take_bytes(reading.take_bytes),
+      .take_ends(reading.take_ends), .at, .start,
       .cutting, .piece_valid, .piece_ready, .piece
   );
   text_reader u_text (
-      .clk, .rst, .active(busy && !binary && !stopped), .enters(begins && first_byte != 8'h80 && info.lf_end != '0), .room,
-      .start, .cutting, .piece_valid, .piece_ready, .piece, .ready, .view(view[15:0]), .none_left, .left(left_before), .left_last, .reading(text)
+      .clk, .rst, .active(reads_text && !ends), .enters(begins && first_byte != 8'h80 && info.lf_end != '0), .room,
+      .start, .cutting, .in_valid(piece_valid), .in_ready(piece_ready), .in_piece(piece), .ready(go), .at,
+      .none_left, .left(left_before), .left_last, .key_data(text_key), .reading(text)
   );
   binary_reader u_binary (
-      .clk, .rst, .active(busy && binary && !stopped), .room, .ready, .view, .left, .reading(bin)
+      .clk, .rst, .active(reads_binary && !ends), .room, .ready(go), .view, .at, .left, .reading(bin)
   );
 
   // --- Together.
   always_comb begin
     reading = binary ? bin : text;
+    reading.take_ends = reads_binary ? bin.take_ends : text.take_ends;
+    reading.take_bytes = reads_binary ? bin.take_bytes : text.take_bytes;
     emits = reading.emit;
     emit_op = reading.op;
     emit_op.opcode = bin.op.opcode;  // zero in text
@@ -116,18 +138,26 @@ module mc_parse
     end
   end
   assign pushes_key = reading.push_key;
-  assign key_next = (binary ? view : piece.data) & byte_mask(reading.key_part);
+  assign key_next = (binary ? view : text_key) & byte_mask(reading.key_part);
   assign pushes_value = reading.push_value;
   assign value_next = view & byte_mask(reading.value_part);
 
   always_ff @(posedge clk) begin
+    ends_value <= reading.ends_value;
+    end_bytes <= view[15:0];
+  end
+  always_ff @(posedge clk) begin
     if (rst) begin
       busy <= 1'b0;
       stopped <= 1'b0;
+      reads_text <= 1'b0;
+      reads_binary <= 1'b0;
     end else begin
+      reads_text <= begins ? first_byte != 8'h80 : reads_text && !ends && !text.quits;
+      reads_binary <= begins ? first_byte == 8'h80 : reads_binary && !ends && !bin.quits;
       if (begins) busy <= 1'b1;
-      else if (emits && emit_op.eod) busy <= 1'b0;
-      stopped <= reading.stops && !reading.emit ? 1'b1 : stopped && !emits;
+      else if (ends) busy <= 1'b0;
+      stopped <= reading.quits || (stopped && !room);
     end
     if (begins) begin
       binary <= first_byte == 8'h80;

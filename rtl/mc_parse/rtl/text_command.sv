@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which command the first word of a line names. Of a word of 8 bytes and more its first 8 are seen, then those after them.
+// Which command a piece names, if it is the first word of its line. Of a word of 8 bytes and more its first 8 are seen, then those
+// after them. Combinational.
 module text_command
   import wc_pkg::*;
 (
-    input  piece_t   piece,
-    input  long_t    begun,     // what the 8 bytes before these can become
-    output long_t    begins,    // what these can become
-    output command_t named,
-    output op_t      named_op,
-    output command_t named_long
+    input  piece_t     piece,
+    output command_t   named,
+    output op_t        named_op,
+    output long_t      begins,     // what 8 bytes can become
+    output logic [7:0] completes   // what these become a command with, if they came before
 );
   always_comb begin
     named = C_UNKNOWN;
@@ -78,18 +78,14 @@ module text_command
       {"e", "m", "_", "e", "h", "c", "a", "c"}: begins = LONG_MEMLIMIT;
       default: begins = LONG_NONE;
     endcase
-    named_long = C_UNKNOWN;
-    case (begun)
-      LONG_FLUSH: if (piece.len == 4'd1 && piece.data[7:0] == "l") named_long = C_FLUSH;
-      LONG_VERBOSITY: if (piece.len == 4'd1 && piece.data[7:0] == "y") named_long = C_VERBOSITY;
-      LONG_WHOLE: if (piece.len == 4'd0) named_long = C_UNSUPPORTED;
-      LONG_DEBUGTIME: if (piece.len == 4'd1 && piece.data[7:0] == "e") named_long = C_UNSUPPORTED;
-      LONG_CRAWLER: if (piece.len == 4'd3 && piece.data[23:0] == {"r", "e", "l"}) named_long = C_UNSUPPORTED;
-      LONG_CERTS: if (piece.len == 4'd5 && piece.data[39:0] == {"s", "t", "r", "e", "c"}) named_long = C_UNSUPPORTED;
-      LONG_MEMLIMIT:
-      if (piece.len == 4'd6 && piece.data[47:0] == {"t", "i", "m", "i", "l", "m"}) named_long = C_UNSUPPORTED;
-      default: ;
-    endcase
-    if (!piece.ends) named_long = C_UNKNOWN;
+    completes = '0;
+    completes[LONG_FLUSH] = piece.len == 4'd1 && piece.data[7:0] == "l";
+    completes[LONG_VERBOSITY] = piece.len == 4'd1 && piece.data[7:0] == "y";
+    completes[LONG_WHOLE] = piece.len == 4'd0;
+    completes[LONG_DEBUGTIME] = piece.len == 4'd1 && piece.data[7:0] == "e";
+    completes[LONG_CRAWLER] = piece.len == 4'd3 && piece.data[23:0] == {"r", "e", "l"};
+    completes[LONG_CERTS] = piece.len == 4'd5 && piece.data[39:0] == {"s", "t", "r", "e", "c"};
+    completes[LONG_MEMLIMIT] = piece.len == 4'd6 && piece.data[47:0] == {"t", "i", "m", "i", "l", "m"};
+    if (!piece.ends) completes = '0;
   end
 endmodule

@@ -16,14 +16,15 @@ module text_reader
     input  logic         room,      // for an operation, its key and its value
     output logic         start,     // a line is to be cut
     input  logic         cutting,   // it is not yet as a whole
-    input  logic         piece_valid,
-    output logic         piece_ready,
-    input  piece_t       piece,
-    input  logic         ready,     // bytes of a value
-    input  logic [15:0]  view,
+    input  logic         in_valid,
+    output logic         in_ready,
+    input  piece_t       in_piece,
+    input  logic         ready,     // bytes of a value, and room
+    input  logic [2:0]   at,        // where in their beat they begin
     input  logic         none_left,
     input  logic [11:0]  left,      // bytes of the datagram, a cycle ago
     input  logic [11:0]  left_last, // of these, those after the last line's end
+    output logic [63:0]  key_data,  // with push_key
     output reading_t     reading
 );
   typedef enum logic [3:0] {
@@ -31,9 +32,14 @@ module text_reader
   } state_t;
   state_t state;
 
-  command_t command, named, named_long;
-  long_t begun, begins;
-  op_t named_op;
+  logic piece_valid, piece_ready;
+  word_t word;
+  piece_t piece;
+  assign piece = word.piece;
+  assign key_data = piece.data;
+  text_words words (.clk, .rst, .in_valid, .in_ready, .in_piece, .out_valid(piece_valid), .out_ready(piece_ready), .out_word(word));
+  command_t command, named_long;
+  long_t begun;
   meta_t m;                 // of the operation in progress
   logic [2:0] field;        // words of the line after the command
   logic last_is_noreply;
@@ -50,50 +56,21 @@ module text_reader
   logic [12:0] left_but_2;
   assign left_but_2 = {1'b0, left} - 13'd2;
   assign body_missing = left_but_2[12] || m.vlen > left_but_2[11:0];
-  text_command names (.piece, .begun, .begins, .named, .named_op, .named_long);
+  // A command of more than 8 bytes.
+  always_comb begin
+    named_long = C_UNKNOWN;
+    if (word.completes[begun]) begin
+      case (begun)
+        LONG_NONE: ;
+        LONG_FLUSH: named_long = C_FLUSH;
+        LONG_VERBOSITY: named_long = C_VERBOSITY;
+        default: named_long = C_UNSUPPORTED;
+      endcase
+    end
+  end
 
-  // What the word `field` of the line is. Found out in the cycle before it is read.
-  typedef struct packed {
-    logic is_key;
-    logic is_number;
-    logic is_signed;
-  } field_t;
-  function automatic field_t field_of(command_t line, logic [2:0] at);
-    field_of = '0;
-    case (line)
-      C_GET: field_of.is_key = 1'b1;
-      C_GAT: begin
-        field_of.is_number = at == 3'd0;
-        field_of.is_signed = at == 3'd0;
-        field_of.is_key = at != 3'd0;
-      end
-      C_STORE, C_CAS: begin
-        field_of.is_key = at == 3'd0;
-        field_of.is_number = (at >= 3'd1 && at <= 3'd3) || (at == 3'd4 && line == C_CAS);
-        field_of.is_signed = at == 3'd2 || at == 3'd3;
-      end
-      C_DELETE: field_of.is_key = at == 3'd0;
-      C_DELTA: begin
-        field_of.is_key = at == 3'd0;
-        field_of.is_number = at == 3'd1;
-      end
-      C_TOUCH: begin
-        field_of.is_key = at == 3'd0;
-        field_of.is_number = at == 3'd1;
-        field_of.is_signed = 1'b1;
-      end
-      C_FLUSH: begin
-        field_of.is_number = at == 3'd0;
-        field_of.is_signed = 1'b1;
-      end
-      C_VERBOSITY: field_of.is_number = at == 3'd0;
-      default: ;
-    endcase
-  endfunction
   logic [2:0] field_next;
-  field_t kind;
-  logic word_is_noreply;
-  assign word_is_noreply = piece.len == 4'd7 && piece.data[55:0] == {"y", "l", "p", "e", "r", "o", "n"};
+  field_t kind;             // found out in the cycle before it is read
   // The keys of a gat whose time is not a number are not looked up.
   logic refuses_gat;
   assign refuses_gat = command == C_GAT && field != 3'd0 && bad_word;
@@ -102,19 +79,24 @@ module text_reader
   logic go, go8, go_arg, begins_line, line_complete, stale;
   logic ends_number;        // a number's word does, or is no number
   assign go = room && piece_valid;
-  assign go8 = room && ready;
+  assign go8 = active && ready;
   // A number is complete a cycle after its last digit.
   logic counted, counted_spoilt;
   logic [2:0] counted_field;
   assign go_arg = go && (!counted || (kind.is_number && piece.len != 4'd0));
-  assign begins_line = active && state == S_COMMAND && room && !cutting && !piece_valid && !stale;
+  assign begins_line = active && state == S_COMMAND && room && !cutting && !in_valid && !piece_valid && !stale;
   assign line_complete = left > left_last;
   assign start = enters || (begins_line && line_complete);
   state_t after_word;       // where a piece ends one
   assign after_word = piece.ends_line ? S_EOL : S_ARG;
-  assign field_next = state == S_ARG && go_arg && piece.len != 4'd0 && !refuses_gat && field != 3'd7 ? field + 3'd1 : field;
+  logic advances;           // to the next field
+  logic [2:0] field_after;
+  assign field_after = field != 3'd7 ? field + 3'd1 : field;
+  assign advances = state == S_ARG && go_arg && piece.len != 4'd0 && !refuses_gat;
+  assign field_next = advances ? field_after : field;
   always_ff @(posedge clk)
-    kind <= state == S_COMMAND ? field_of(named, 3'd0) : state == S_NAME ? field_of(named_long, 3'd0) : field_of(command, field_next);
+    kind <= state == S_COMMAND ? field_of(word.named, 3'd0) : state == S_NAME ? field_of(named_long, 3'd0) :
+            advances ? field_of(command, field_after) : field_of(command, field);
 
   // --- A number.
   logic negative, any_digit;
@@ -162,14 +144,18 @@ module text_reader
   logic key_fits;
   assign key_fits = piece.len <= key_room && !key_long;
 
-  logic take;
-  logic emit, push_key, push_value, stops;
+  logic wants;
+  assign wants = active && (state == S_BODY || state == S_BODY_END);
+  logic emit, push_key, push_value;
+  logic stops, quits;       // nothing more is read: after the operation that is emitted, or after none
+  logic ends_value;         // what is behind a value is looked at after the operation has been emitted
   logic [3:0] take_bytes, value_part;
   meta_t e;                 // the operation that is emitted
-  assign reading = '{take: take, take_bytes: take_bytes, emit: emit, op: e, stops: stops, push_key: push_key,
+  assign reading = '{wants: wants, take_bytes: take_bytes,
+                     take_ends: state == S_BODY ? reach_end(at, body_take) : at[2:1] == '1, emit: emit, op: e,
+                     ends_value: ends_value, quits: quits, push_key: push_key,
                      key_part: piece.len, push_value: push_value, value_part: value_part};
   always_comb begin
-    take = 1'b0;
     take_bytes = body_take;
     emit = 1'b0;
     e = m;
@@ -177,6 +163,8 @@ module text_reader
     e.delta = number;
     e.eod = none_left && !(piece_valid && !piece.ends_line);
     stops = 1'b0;
+    quits = 1'b0;
+    ends_value = 1'b0;
     push_key = 1'b0;
     push_value = 1'b0;
     value_part = body_take;
@@ -303,7 +291,7 @@ module text_reader
           end
           C_QUIT: begin
             emit = 1'b0;
-            stops = 1'b1;
+            quits = 1'b1;
           end
           C_UNSUPPORTED, C_STOP: begin
             stops = command == C_STOP;
@@ -327,23 +315,21 @@ module text_reader
       S_BODY:
       if (go8) begin
         push_value = 1'b1;
-        take = 1'b1;
       end
       S_BODY_END:
       if (go8) begin
-        take = 1'b1;
         take_bytes = 4'd2;
         emit = 1'b1;
         e.eod = body_is_last;
         if (key_long || bad_line) begin
           e.op = OP_ERROR;
           e.err = ERR_FORMAT;
-        end else if (view != 16'h0a0d) begin
-          e.op = OP_ERROR;
-          e.err = ERR_DATA;
-        end else if (m.vlen > 12'(VALUE_MAX)) begin
-          e.op = OP_ERROR;
-          e.err = ERR_TOOLARGE;
+        end else begin
+          ends_value = 1'b1;
+          if (m.vlen > 12'(VALUE_MAX)) begin
+            e.op = OP_ERROR;
+            e.err = ERR_TOOLARGE;
+          end
         end
       end
       S_NAME, S_SKIP_WORD, S_REFUSE: piece_ready = room;
@@ -358,7 +344,7 @@ module text_reader
       counted <= 1'b0;
       stale <= 1'b0;
     end else begin
-      stale <= take;
+      stale <= wants && ready;
       counted <= ends_number;
       case (state)
         S_COMMAND: if (go) state <= piece.ends ? after_word : S_NAME;
@@ -424,12 +410,12 @@ module text_reader
         m.kbeats <= '0;
         m.vlen <= '0;
         m.vbeats <= '0;
-        command <= named;
-        begun <= begins;
-        m.op <= named_op;
+        command <= word.named;
+        begun <= word.begins;
+        m.op <= word.named_op;
         m.ret_cas <= piece.len == 4'd4;  // gets, gats
-        m.touch <= named == C_GAT;
-        m.cas_cmp <= named == C_CAS;
+        m.touch <= word.named == C_GAT;
+        m.cas_cmp <= word.named == C_CAS;
         field <= '0;
         last_is_noreply <= 1'b0;
         bad_word <= 1'b0;
@@ -457,7 +443,7 @@ module text_reader
         end else if (refuses_gat) begin
           refusal <= ERR_EXPTIME;
         end else begin
-          last_is_noreply <= word_is_noreply && piece.ends;
+          last_is_noreply <= word.noreply && piece.ends;
           if (kind.is_key) begin
             m.klen <= {4'd0, piece.len};
             m.kbeats <= 6'd1;

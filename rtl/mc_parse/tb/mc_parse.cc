@@ -240,10 +240,11 @@ class TextWriter {
         .set("cas", cas);
     add_value(operation, value);
     request.line = request.bytes.size();
-    request.bytes += value + "\r\n";
+    const bool ends_wrong = random_.below(8) == 0;
+    request.bytes += value + (ends_wrong ? "\rx" : "\r\n");
     const Bits quiet = operation.op.get("quiet");
-    if (value.size() > kValueMax) {
-      operation.op = error(kErrTooLarge).op;
+    if (ends_wrong || value.size() > kValueMax) {
+      operation.op = error(ends_wrong ? kErrData : kErrTooLarge).op;
       operation.op.set("quiet", quiet);
     }
   }

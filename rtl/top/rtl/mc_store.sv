@@ -86,18 +86,38 @@ module mc_store
   logic rd_v, rd_r;
   logic [SLOT_BITS-1:0] rd_slot;
   logic [7:0] rd_beats;
-  logic up_v, up_live, up_half, to_v, fa_v, fb_v;
-  logic [7:0] up_beats;
+  // What key_check changes in the index and in the scoreboard takes effect a cycle later.
+  typedef struct packed {
+    logic [ROW_BITS-1:0] row;
+    logic [TAG_BITS-1:0] tag;
+    logic [2:0] way;
+    logic [HZ-1:0] hazard;
+    logic live;
+    logic half;
+    logic [7:0] beats;
+  } change_t;
+  change_t ch, ch2;
+  logic up_v, to_v, fa_v, up2_v, to2_v, fa2_v, fb_v;
   logic [HZ-1:0] fb_id;
+  assign ch.row = lk2.row;
+  assign ch.tag = lk2.tag;
+  assign ch.way = lk2.way;
+  assign ch.hazard = lk2.hazard;
+  always_ff @(posedge clk) begin
+    ch2 <= ch;
+    up2_v <= up_v && !rst;
+    to2_v <= to_v && !rst;
+    fa2_v <= fa_v && !rst;
+  end
   ht_lookup #(.ROW_BITS(ROW_BITS), .TAG_BITS(TAG_BITS), .HAZARDS_LOG(HZ)) u_lookup (
       .clk, .rst, .ready, .op_valid, .op_ready, .op, .row_hash,
       .tag_hash, .out_valid(lk_v), .out_ready(lk_r), .out_op(lk.op), .out_row(lk.row),
       .out_tag(lk.tag), .out_found(lk_found), .out_reads(lk.reads), .out_way(lk.way), .out_half(lk.half),
       .out_beats(lk.beats), .out_hazard(lk.hazard), .read_valid(rd_v), .read_ready(rd_r),
-      .read_slot(rd_slot), .read_beats(rd_beats), .update_valid(up_v), .update_row(lk2.row),
-      .update_way(lk2.way), .update_live(up_live), .update_tag(lk2.tag), .update_half(up_half),
-      .update_beats(up_beats), .touch_valid(to_v), .touch_row(lk2.row), .touch_way(lk2.way),
-      .free_a_valid(fa_v), .free_a_id(lk2.hazard), .free_b_valid(fb_v), .free_b_id(fb_id),
+      .read_slot(rd_slot), .read_beats(rd_beats), .update_valid(up2_v), .update_row(ch2.row),
+      .update_way(ch2.way), .update_live(ch2.live), .update_tag(ch2.tag), .update_half(ch2.half),
+      .update_beats(ch2.beats), .touch_valid(to2_v), .touch_row(ch2.row), .touch_way(ch2.way),
+      .free_a_valid(fa2_v), .free_a_id(ch2.hazard), .free_b_valid(fb_v), .free_b_id(fb_id),
       .stalled(events.stalled)
   );
   packet_fifo #(.W($bits(looked_t)), .LOG(6)) f_looked (
@@ -137,8 +157,14 @@ module mc_store
       .clk, .rst, .in_valid(wq_v), .in_ready(wq_r), .in_data({wq_slot, wq_beats, wq_hz}),
       .out_valid(wq2_v), .out_ready(wq2_r), .out_data({wq2_slot, wq2_beats, wq2_hz})
   );
+  // What key_check writes is chosen late.
+  logic wds_v, wds_r;
+  logic [63:0] wds;
+  skid_buffer #(.W(64)) s_wdata (
+      .clk, .rst, .in_valid(wd_v), .in_ready(wd_r), .in_data(wd), .out_valid(wds_v), .out_ready(wds_r), .out_data(wds)
+  );
   fifo #(.W(64), .LOG(5), .HEAD(1'b1)) f_wdata (
-      .clk, .rst, .in_valid(wd_v), .in_ready(wd_r), .in_data(wd), .out_valid(wd2_v), .out_ready(wd2_r), .out_data(wd2)
+      .clk, .rst, .in_valid(wds_v), .in_ready(wds_r), .in_data(wds), .out_valid(wd2_v), .out_ready(wd2_r), .out_data(wd2)
   );
   logic ends_v;
   logic [HZ-1:0] ends_id;
@@ -171,7 +197,7 @@ module mc_store
       .key_out_data(ko_d), .value_out_valid(vo_v), .value_out_ready(vo_r), .value_out_data(vo_d),
       .write_valid(wq_v), .write_ready(wq_r), .write_slot(wq_slot),
       .write_beats(wq_beats), .write_hazard(wq_hz), .data_valid(wd_v), .data_ready(wd_r), .data(wd),
-      .update_valid(up_v), .update_live(up_live), .update_beats(up_beats), .update_half(up_half),
+      .update_valid(up_v), .update_live(ch.live), .update_beats(ch.beats), .update_half(ch.half),
       .touch_valid(to_v), .free_valid(fa_v), .now, .unix_start, .generation, .flush_valid(flush_v),
       .set_cas_valid(set_cas_valid), .set_cas(set_cas), .counts_hit(events.hit), .counts_miss(events.miss),
       .counts_store(events.store), .counts_other_key(events.other_key)
@@ -190,5 +216,5 @@ module mc_store
       .clk, .rst, .tick(second_tick), .set_valid(set_clock), .set_now, .set_unix_start, .flush_valid(flush_v), .flush_exptime(lk2.op.exptime), .now,
       .unix_start, .generation
   );
-  assign idle = !(lk2_v || it_v || wq2_v || wd2_v || result_valid || key_out_valid || value_out_valid);
+  assign idle = !(lk2_v || it_v || wq2_v || wds_v || wd2_v || result_valid || key_out_valid || value_out_valid);
 endmodule

@@ -72,14 +72,8 @@ module udp_rx
     coming.data = in_data & byte_mask(in_bytes);
     for (int i = 0; i < 8; i++) coming.lf[i] = in_data[8*i+:8] == 8'h0a;
   end
-  // What is taken is known late: the buffer keeps it from whoever sends.
-  beat_t came;
-  logic came_valid, came_ready;
-  skid_buffer #(.W($bits(beat_t))) arrives (
-      .clk, .rst, .in_valid, .in_ready, .in_data(coming), .out_valid(came_valid), .out_ready(came_ready), .out_data(came)
-  );
   two_beats #(.W($bits(beat_t))) beats (
-      .clk, .rst, .in_valid(came_valid), .in_ready(came_ready), .in_data(came), .first_valid, .first, .second_valid, .second, .take, .take_both
+      .clk, .rst, .in_valid, .in_ready, .in_data(coming), .first_valid, .first, .second_valid, .second, .take, .take_both
   );
   logic at_4;           // they begin at byte 4 of the first beat
   logic there;

@@ -61,11 +61,12 @@ module udp_tx
   logic step;
   assign step = b_valid && b_ready;
   logic has_bytes, closes_seg;
-  assign has_bytes = b_bytes != 4'd0;
-  assign closes_seg = (has_bytes && seg_beats == 8'(DATAGRAM_BEATS - 1)) ||
-                      (b_last && (has_bytes || seg_beats != 8'd0));
+  // What is asked of counts is known with them.
+  logic seg_begun, seg_ends, no_more;  // seg_beats != 0, DATAGRAM_BEATS - 1; seg_count == SEGMENTS_MAX
+  always_ff @(posedge clk) if (in_ready) has_bytes <= in_bytes != 4'd0;
+  assign closes_seg = (has_bytes && seg_ends) || (b_last && (has_bytes || seg_begun));
   logic overflows;
-  assign overflows = too_long || (has_bytes && seg_count == 4'(SEGMENTS_MAX));
+  assign overflows = too_long || (has_bytes && no_more);
   assign store = step && has_bytes && !overflows;
   assign seg_push = step && closes_seg && !overflows;
   logic [10:0] size_next;
@@ -107,12 +108,19 @@ module udp_tx
       seg_beats <= '0;
       seg_count <= '0;
       too_long <= 1'b0;
+      seg_begun <= 1'b0;
+      seg_ends <= 1'b0;
+      no_more <= 1'b0;
     end else if (step) begin
       if (closes_seg || b_last) begin
         seg_size <= '0;
         seg_sum <= sum_first;
         seg_beats <= '0;
+        seg_begun <= 1'b0;
+        seg_ends <= 1'b0;
       end else if (has_bytes) begin
+        seg_begun <= 1'b1;
+        seg_ends <= seg_beats == 8'(DATAGRAM_BEATS - 2);
         seg_size <= size_next;
         seg_sum <= sum_next;
         seg_beats <= seg_beats + 8'd1;
@@ -120,8 +128,10 @@ module udp_tx
       if (b_last) begin
         seg_count <= '0;
         too_long <= 1'b0;
+        no_more <= 1'b0;
       end else begin
         if (seg_push) seg_count <= seg_count + 4'd1;
+        if (seg_push) no_more <= seg_count == 4'(SEGMENTS_MAX - 1);
         if (overflows) too_long <= 1'b1;
       end
     end

@@ -38,7 +38,7 @@ module item_writer #(
   logic [TAGS-1:0] busy;
   logic [HAZARDS_LOG-1:0] owner[TAGS];
   // Of an entry of the scoreboard: bursts that have been begun, and whether the last one is among
-  // them; those that have an answer, if there is one. Each has one writer, and so is in memory.
+  // them; those that have an answer, and one more, if there is one. Each has one writer, and so is in memory.
   logic [6:0] begun[HAZARDS];
   logic [5:0] answered[HAZARDS];
   logic [HAZARDS-1:0] touched;
@@ -60,17 +60,19 @@ module item_writer #(
   assign w_last = burst_left == 4'd1;
   assign req_ready = w_valid && w_ready && w_last && last_burst;
 
+  // An answer is counted a cycle after it came.
+  logic came;
   logic [HAZARDS_LOG-1:0] b_owner;
   logic starts, same, complete;
   logic [5:0] begun_count, answers;
   logic [6:0] begun_before;
-  assign b_owner = owner[b_tag];
+  always_ff @(posedge clk) b_owner <= owner[b_tag];
   assign starts = aw_valid && aw_ready;
-  assign same = starts && b_valid && b_owner == req_hazard;
+  assign same = starts && came && b_owner == req_hazard;
   assign {complete, begun_count} = begun[b_owner];
   assign begun_before = begun[req_hazard];
-  assign answers = touched[b_owner] ? answered[b_owner] + 6'd1 : 6'd1;
-  assign free_valid = b_valid && answers == begun_count && complete && !same;
+  assign answers = touched[b_owner] ? answered[b_owner] : 6'd1;
+  assign free_valid = came && answers == begun_count && complete && !same;
   assign free_id = b_owner;
 
   always_ff @(posedge clk) begin
@@ -80,16 +82,16 @@ module item_writer #(
       written <= '0;
       in_burst <= 1'b0;
       touched <= '0;
+      came <= 1'b0;
     end else begin
       if (starts) begin
         busy[tag] <= 1'b1;
         tag <= tag + 1'b1;
         in_burst <= 1'b1;
       end
-      if (b_valid) begin
-        busy[b_tag] <= 1'b0;
-        touched[b_owner] <= !free_valid;
-      end
+      came <= b_valid;
+      if (b_valid) busy[b_tag] <= 1'b0;
+      if (came) touched[b_owner] <= !free_valid;
       if (w_valid && w_ready && w_last) begin
         in_burst <= 1'b0;
         written <= last_burst ? 8'd0 : written + 8'd8;
@@ -106,7 +108,7 @@ module item_writer #(
       burst_left <= burst_left - 4'd1;
     end
   end
-  always_ff @(posedge clk) if (b_valid) answered[b_owner] <= answers;
+  always_ff @(posedge clk) if (came) answered[b_owner] <= answers + 6'd1;
 
 `ifdef FORMAL
   `include "item_writer_formal.svh"

@@ -14,6 +14,7 @@
   logic f_open;                           // a request of it has been begun and it is not free
   logic f_all;                            // all of its bursts have been issued
   logic [TAGS-1:0] f_mine;                // tags of its bursts without an answer
+  logic f_came;                           // one of these has just come
   logic [5:0] f_count;
   always_comb begin
     f_count = '0;
@@ -24,7 +25,6 @@
   wire f_starts_mine = f_starts && req_hazard == f_id;
   wire f_answers_mine = b_valid && f_mine[b_tag];
   wire f_frees = free_valid && free_id == f_id;
-  wire [5:0] f_count_next = f_count + {5'd0, f_starts_mine} - {5'd0, f_answers_mine};
   wire f_all_next = f_starts_mine ? rest <= 8'd8 : f_all;
 
   initial assume (rst);
@@ -46,7 +46,9 @@
       f_all <= 1'b0;
       f_mine <= '0;
       f_given <= '0;
+      f_came <= 1'b0;
     end else begin
+      f_came <= f_answers_mine;
       if (b_valid) f_mine[b_tag] <= 1'b0;
       if (f_starts) f_mine[aw_tag] <= req_hazard == f_id;
       f_all <= f_all_next;
@@ -77,13 +79,14 @@
         if (f_mine[i]) assert (busy[i]);
         if (busy[i]) assert (f_mine[i] == (owner[i] == f_id));
       end
-      if (f_open) assert (f_begun == {f_all, f_count + (touched[f_id] ? answered[f_id] : 6'd0)});
+      if (f_open) assert (f_begun == {f_all, f_count + {5'd0, f_came} + (touched[f_id] ? answered[f_id] - 6'd1 : 6'd0)});
       else assert (!touched[f_id]);
       assert ((f_open && !f_all) == (f_waits && f_hazard == f_id && (in_burst ? !last_burst : written != 8'd0)));
       if (f_waits && f_hazard == f_id && written == 8'd0 && !in_burst) assert (!f_open);
-      if (f_count != '0) assert (f_open);
-      if (f_open && f_all) assert (f_count != '0);
-      assert (f_frees == (f_answers_mine && f_count_next == '0 && f_all_next && !f_starts_mine));
+      if (f_count != '0 || f_came) assert (f_open);
+      if (f_open && f_all) assert (f_count != '0 || f_came);
+      assert (f_came == (came && b_owner == f_id));
+      assert (f_frees == (f_came && f_count == '0 && f_all_next && !f_starts_mine));
       if (f_frees) assert (f_open);
       if ((written != 8'd0 || in_burst) && f_hazard == f_id) assert (in_burst && last_burst ? f_all || !f_open : 1'b1);
     end

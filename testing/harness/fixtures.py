@@ -12,9 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.servers import Server, ServerError, Target, find_target, start_server
+from harness.servers import Server, ServerError, Target, find_target, start_server, stop_servers_of_failed_tests
 
 MAX_SHARED_SERVERS = 8
+
+
+def pytest_sessionfinish() -> None:
+    stop_servers_of_failed_tests()
 
 
 def require_module(name: str, library: str) -> None:

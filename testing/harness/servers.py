@@ -141,6 +141,16 @@ class Server:
         return self.process.returncode
 
 
+_started: list[Server] = []
+
+
+def stop_servers_of_failed_tests() -> None:
+    """Ends the servers of this process that are still there: each test ends its own, but where it fails before."""
+    for server in _started:
+        server.stop()
+    _started.clear()
+
+
 def start_server(
     target: Target,
     options: list[str] | tuple[str, ...] = (),
@@ -201,6 +211,7 @@ def start_server(
             target, process, log_path, family, host, port, socket_path, directory, command
         )
         if _wait_listening(server):
+            _started[:] = [other for other in _started if other.alive()] + [server]
             return server
         last_error = (
             f"{' '.join(command)}: "

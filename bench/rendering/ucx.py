@@ -11,7 +11,11 @@ FILE = "ucx"
 WAYS = ("memcached tcp", "memcached unix", "tcp", "unix", "ucx tcp", "ucx shm")
 OPERATIONS = ("get", "set")
 MIXES = ("10:90", "1:1")
-PARTS = {"16": lambda: [row for row in rows(FILE) if "depth" in row], "2": lambda: [row for row in rows(FILE) if "bytes" in row and "depth" not in row]}
+PARTS = {cores: lambda cores=cores: [row for row in of_machine(cores) if "bytes" in row] for cores in ("16", "2")}
+
+
+def of_machine(cores: str) -> Rows:
+    return [row for row in rows(FILE) if f", {cores} cores" in row["machine"]]
 
 
 def quiet() -> Rows:
@@ -123,7 +127,7 @@ def processor_time() -> str:
 
 @block("ucx-memory")
 def memory() -> str:
-    found = [row for row in rows(FILE) if "held" in row]
+    found = [row for row in of_machine("16") if "held" in row]
     lines = []
     for row in found:
         if row["way"] != "ucx shm":

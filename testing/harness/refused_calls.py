@@ -112,6 +112,7 @@ def main() -> None:
     print("tracing", flush=True)
     with contextlib.suppress(Stopped):
         tracer.run()
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it may come just now, and what was seen would not be printed
     for (number, first, second), times in sorted(tracer.refused.items()):
         print(f"{number}({first:#x}, {second:#x}) {times}")
 

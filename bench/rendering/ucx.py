@@ -11,20 +11,24 @@ FILE = "ucx"
 WAYS = ("memcached tcp", "memcached unix", "tcp", "unix", "ucx tcp", "ucx shm")
 OPERATIONS = ("get", "set")
 MIXES = ("10:90", "1:1")
-PARTS = {cores: lambda cores=cores: [row for row in of_machine(cores) if "bytes" in row] for cores in ("16", "2")}
+CORES = ("16", "2")  # of the two machines
 
 
 def of_machine(cores: str) -> Rows:
     return [row for row in rows(FILE) if f", {cores} cores" in row["machine"]]
 
 
+def timed(cores: str) -> Rows:
+    return [row for row in of_machine(cores) if "bytes" in row]
+
+
 def quiet() -> Rows:
     """Of the machine with 16 processors; nobody else used it."""
-    return PARTS["16"]()
+    return timed("16")
 
 
 def two_cores() -> Rows:
-    return PARTS["2"]()
+    return timed("2")
 
 
 def latencies(found: Rows, operations: tuple[str, ...]) -> str:
@@ -146,7 +150,7 @@ def held(row: dict, count: int) -> str:
 
 def ratios(over: str, under: str, digits: int) -> str:
     """Of the best rounds' latencies, by size."""
-    parts = [(f"{operation}, {name} processors", operation, found()) for name, found in PARTS.items() for operation in OPERATIONS]
+    parts = [(f"{operation}, {name} processors", operation, timed(name)) for name in CORES for operation in OPERATIONS]
     sizes = sorted({row["bytes"] for row in quiet() if row["operation"] == "get"})
     lines = [
         (f"{size:,} B", *(f"{best(found, operation, size, over) / best(found, operation, size, under):.{digits}f}" for _, operation, found in parts))

@@ -187,8 +187,8 @@ void PacketRunner::begin_in_place(const net::PacketBurst& batch) {
   runner_.launch();
 }
 
-// Few streams reach the GPU beside each other: another for copies would leave half of them idle.
-// Persistent kernels occupy theirs.
+// Streams share few queues to the GPU, of which others for copies would take half. Persistent
+// kernels occupy theirs.
 cudaStream_t PacketRunner::copies() const {
   return config_.jobs.stays() ? copies_.get() : runner_.stream();
 }

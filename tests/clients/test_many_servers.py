@@ -7,6 +7,7 @@ MEMCACHED_PROXY names a memcached that is built with its proxy; else that of the
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -102,7 +103,12 @@ class Cluster:
         assert done.returncode == 0, done.stderr
 
     def pids(self) -> dict[str, int]:
-        return {path.stem: int(path.read_text()) for path in self.folder.glob("*.pid") if path.stem != "nutcracker"}
+        found = {}
+        for path in self.folder.glob("*.pid"):
+            with contextlib.suppress(FileNotFoundError):  # a server that is started again replaces its file
+                if path.stem != "nutcracker":
+                    found[path.stem] = int(path.read_text())
+        return found
 
     def client(self, port: int | None = None):
         address = ("127.0.0.1", port or self.port)

@@ -172,6 +172,8 @@ std::string choose_ucx_settings(ucp_config_t* config, const std::string& transpo
   }
 
   // What one side may choose for itself, and differs from UCX's own defaults.
+  // Without "huge": whoever has reserved huge pages, for DPDK for instance, has counted them.
+  chooser.prefer("ALLOC_PRIO", "md:sysv,md:posix,thp,md:*,mmap,heap");
   chooser.prefer("KEEPALIVE_INTERVAL", "1s");
   // A server can be started again at once.
   chooser.prefer("CM_REUSEADDR", "y");

@@ -71,6 +71,8 @@ const std::vector<std::string> kMemcachedOptions = {"-m", "128", "-o",
                                                     "no_lru_maintainer,no_lru_crawler"};
 
 constexpr int kEndedEarly = 3;  // by a signal; nothing differed
+// Set by a signal, where those are handled.
+std::atomic<bool> ended{false};
 
 struct Arguments {
   double seconds = 10;
@@ -180,7 +182,8 @@ Played play_on(const Arguments& arguments, const Script& script) {
         .program = arguments.crowd.program,
         .options = {"-m", "256", "-I", std::to_string(script.item_size_max)},
         .runs_on = true,
-        .ends_with_parent = true};
+        .ends_with_parent = true,
+        .stop = &ended};
     if (by_messages(arguments)) return play(script, *arguments.crowd.start(config));
     ServerProcess server(config);
     if (!server.ok()) throw std::runtime_error(arguments.crowd.program + " does not start");
@@ -231,8 +234,13 @@ int replay(const Arguments& arguments) {
 
 void print_small(const Arguments& arguments, const Script& script, const Difference& difference) {
   const Script small = shrink(script, [&arguments](const Script& candidate) {
-    return play_on(arguments, candidate).difference.has_value();
+    // A script that was cut short by the end says nothing.
+    return !ended && play_on(arguments, candidate).difference.has_value() && !ended;
   });
+  if (ended) {
+    std::cout << write_script(small) << describe(difference) << "not made smaller: ended\n";
+    return;
+  }
   const Played again = play_on(arguments, small);
   std::cout << write_script(again.transcript) << describe(again.difference.value_or(difference))
             << std::endl;
@@ -262,7 +270,7 @@ size_t print_crowd(const Arguments& arguments, uint64_t seed, const CrowdResult&
   if (!arguments.details.empty()) write_details(arguments.details, seed, result);
   const CrowdResult::Failure& first = result.failures.front();
   std::cout << std::flush;
-  if (result.cut_short) {
+  if (result.cut_short || ended) {
     std::cout << "not played again\n";
   } else if (play_on(arguments, first.script).difference.has_value()) {
     print_small(arguments, first.script, first.difference);
@@ -272,24 +280,14 @@ size_t print_crowd(const Arguments& arguments, uint64_t seed, const CrowdResult&
   return result.failures.size() + (result.broken.empty() ? 0 : 1);
 }
 
-std::atomic<bool> ended{false};
-
-void end_by_signal(int) { ended.store(true, std::memory_order_relaxed); }
-
-void end_at_once(int number) {
-  ServerProcess::remove_files_of_all();
-  (void)signal(number, SIG_DFL);
-  (void)raise(number);
-}
-
-void handle_signals(void (*handler)(int)) {
+void handle_signals() {
   struct sigaction action {};
-  action.sa_handler = handler;
+  action.sa_handler = [](int) { ended.store(true, std::memory_order_relaxed); };
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) (void)sigaction(number, &action, nullptr);
 }
 
 int run_crowds(const Arguments& arguments) {
-  handle_signals(end_by_signal);
+  handle_signals();
   const auto end =
       std::chrono::steady_clock::now() + std::chrono::duration<double>(arguments.seconds);
   CrowdConfig config = arguments.crowd;
@@ -320,10 +318,7 @@ int run_crowds(const Arguments& arguments) {
         for (const auto& [name, count] : results[job].counts) counts[name] += count;
       }
       for (const auto& [loss, count] : results[job].losses) losses[loss] += count;
-      // A script that differs is played again, which a signal ends at once.
-      if (!results[job].failures.empty()) handle_signals(end_at_once);
       differences += print_crowd(arguments, configs[job].seed, results[job]);
-      handle_signals(end_by_signal);
     }
   }
   std::cout << crowds << " crowds, " << commands << " messages, " << differences

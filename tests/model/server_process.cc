@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -56,37 +55,6 @@ std::vector<std::string> command_line(const ProcessConfig& config, const std::st
 }
 
 constexpr char kSocket[] = "/s";
-// Of a program between that has the server behind it: tests/ucx.
-constexpr char kDirectSocket[] = "/s.direct";
-
-// The folders of all servers that there are, for a signal's handler; what is more than these is
-// left by it.
-constexpr size_t kFoldersMax = 64;
-constexpr int kRemovalTriesMax = 1000;
-std::array<std::atomic<const char*>, kFoldersMax> folders{};
-
-// No handler runs in this thread meanwhile.
-class SignalsWait {
- public:
-  SignalsWait() {
-    sigset_t all;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_BLOCK, &all, &before_);
-  }
-  SignalsWait(const SignalsWait&) = delete;
-  SignalsWait& operator=(const SignalsWait&) = delete;
-  ~SignalsWait() { (void)pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_ = {};
-};
-
-void replace_folder(const char* from, const char* to) {
-  for (std::atomic<const char*>& folder : folders) {
-    const char* expected = from;
-    if (folder.compare_exchange_strong(expected, to)) return;
-  }
-}
 
 }  // namespace
 
@@ -96,24 +64,6 @@ std::string temporary_folder(const char* name) {
   if (failure) path = "/tmp";
   std::string made = path / (std::string(name) + "XXXXXX");
   return mkdtemp(made.data()) != nullptr ? made : "";
-}
-
-void ServerProcess::remove_files_of_all() {
-  for (const std::atomic<const char*>& folder : folders) {
-    const char* const name = folder.load();
-    if (name == nullptr) continue;
-    // A server that is about to listen may make its socket in between.
-    for (int i = 0; i < kRemovalTriesMax; ++i) {
-      for (const char* socket : {kSocket, kDirectSocket}) {
-        char path[sizeof(sockaddr_un::sun_path)] = {};
-        if (std::strlen(name) + std::strlen(socket) >= sizeof path) continue;
-        std::strcpy(path, name);
-        std::strcat(path, socket);
-        (void)unlink(path);
-      }
-      if (rmdir(name) == 0 || errno != ENOTEMPTY) break;
-    }
-  }
 }
 
 ServerProcess::ServerProcess(const ProcessConfig& config)
@@ -166,12 +116,8 @@ void ServerProcess::read_clock() {
 }
 
 void ServerProcess::start(const ProcessConfig& config) {
-  {
-    const SignalsWait wait;
-    folder_ = temporary_folder("model-");
-    if (folder_.empty()) return;
-    replace_folder(nullptr, folder_.c_str());
-  }
+  folder_ = temporary_folder("model-");
+  if (folder_.empty()) return;
   if (chmod(folder_.c_str(), 0777) != 0) return;
   std::vector<std::string> words = command_line(config, folder_ + kSocket);
   std::vector<char*> arguments;
@@ -205,7 +151,6 @@ void ServerProcess::remove_files() {
   // A program between may have more files there.
   std::error_code failure;
   std::filesystem::remove_all(folder_, failure);
-  replace_folder(folder_.c_str(), nullptr);
   folder_.clear();
 }
 

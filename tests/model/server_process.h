@@ -75,8 +75,6 @@ class ServerProcess final : public Server {
   void advance(uint32_t seconds) override;
   // Removes its files, when it is no longer needed.
   void remove_files();
-  // Likewise of all servers that there are. For a signal's handler, after which the program ends.
-  static void remove_files_of_all();
   // Reports if the process has ended by itself.
   std::string finish() override;
   int64_t now() const override;

@@ -39,7 +39,7 @@ using gpu::DeviceFaults;
 using store::CudaStore;
 
 constexpr unsigned kChildSecondsMax = 60;
-constexpr uint64_t kMemoryBytes = 64 * store::kMiB;
+constexpr uint64_t kStoreBytes = 64 * store::kMiB;
 constexpr uint32_t kEdgeWorkers = 4;
 constexpr uint32_t kJobMsMax = 1000;                // in the test of a batch that does not end
 constexpr uint64_t kOccupiedNsMax = 8'000'000'000;  // longer than that
@@ -87,7 +87,7 @@ class Served {
     require_text(gpu::open_device(0, &device_), "", "opening the device");
     store::CudaStoreConfig store;
     store.block_scratch_bytes = engine::cuda::block_scratch_bytes();
-    store.store.memory_limit = kMemoryBytes;
+    store.store.memory_limit = kStoreBytes;
     store.blocks_per_engine = 16;
     // Before the store, as in a server.
     if (config.mode == Mode::kEdge) {
@@ -140,7 +140,7 @@ class Served {
 
  private:
   std::unique_ptr<engine::Engine> make_spare(const request::Counters** counters) {
-    spare_store_ = store::make_store(store::quiet_config(kMemoryBytes));
+    spare_store_ = store::make_store(store::quiet_config(kStoreBytes));
     spare_admin_ = std::make_unique<engine::StoreAdmin>(*spare_store_);
     auto spare = std::make_unique<engine::CpuEngine>(engine::CpuEngineConfig{}, *spare_store_,
                                                      *spare_admin_);

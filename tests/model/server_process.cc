@@ -189,7 +189,9 @@ std::string ServerProcess::ask(const std::string& line, const std::string& end) 
   while (!answer.ends_with(end)) {
     pollfd wait = {control_, POLLIN, 0};
     char buffer[4096];
-    if (poll(&wait, 1, kSilenceMs) <= 0) return {};
+    const int ready = poll(&wait, 1, kSilenceMs);
+    if (ready < 0 && errno == EINTR) continue;  // by the signal that ends the run: soon enough
+    if (ready <= 0) return {};
     const ssize_t got = recv(control_, buffer, sizeof buffer, 0);
     if (got <= 0) return {};
     answer.append(buffer, static_cast<size_t>(got));

@@ -17,18 +17,50 @@ from harness.fixtures import require_target
 from harness.patience import PATIENCE_S
 
 NEVER = str(10**12)  # messages
+# Between run_model and a server: the first stream, on which it asks for its clock. A signal comes with each question, before the answer.
+SIGNALS_WITH_QUESTIONS = """#!/usr/bin/env python3
+import os, signal, socket, subprocess, sys, threading, time
+
+path = sys.argv[sys.argv.index("-s") + 1]
+with open({ids!r}, "a") as ids:
+    ids.write(str(os.getpid()) + "\\n")
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(path)
+options = [word + ".direct" if word == path else word for word in sys.argv[1:]]
+lead = ["setpriv", "--pdeathsig", "KILL"]
+subprocess.Popen([*lead, {target!r}, *options, "-u", "root"])
+server = socket.socket(socket.AF_UNIX)
+while server.connect_ex(path + ".direct"):
+    time.sleep(0.001)
+listener.listen()
+runner = listener.accept()[0]
+
+
+def answer():
+    while answers := server.recv(65536):
+        runner.sendall(answers)
+
+
+threading.Thread(target=answer, daemon=True).start()
+while question := runner.recv(65536):
+    time.sleep(0.01)
+    os.kill(os.getppid(), signal.SIGTERM)
+    time.sleep(0.01)
+    server.sendall(question)
+"""
 
 
 class Run:
     """run_model with crowds that do not end by themselves. Each of its servers writes its process id into a file."""
 
-    def __init__(self, folder: Path, *options: str):
-        """`options` are those of the servers."""
+    def __init__(self, folder: Path, options: tuple[str, ...] = (), between: str = ""):
+        """`options` are those of the servers. `between`: a program instead, which starts the server."""
         target = require_target("warpcached").path
         self.ids = folder / "ids"
         self.ids.touch()
         script = folder / "warpcached"
-        script.write_text(f'#!/bin/bash\necho $$ >>{self.ids}\nexec {target} "$@" {" ".join(("-u", "root", *options))}\n')
+        words = f'#!/bin/bash\necho $$ >>{self.ids}\nexec {target} "$@" {" ".join(("-u", "root", *options))}\n'
+        script.write_text(between.format(ids=str(self.ids), target=str(target)) if between else words)
         script.chmod(0o755)
         self.temporary = Path(tempfile.mkdtemp(prefix="warpcache-test-"))  # paths of sockets are short
         program = Path(target).resolve().parent / "run_model"
@@ -82,7 +114,7 @@ class Run:
 
 @pytest.fixture
 def run(tmp_path, request):
-    started = Run(tmp_path, *getattr(request, "param", ()))
+    started = Run(tmp_path, **getattr(request, "param", {}))
     yield started
     started.stop()
 
@@ -108,6 +140,13 @@ def test_the_end_of_a_run_is_no_difference(run, number):
     assert not any(is_alive(server) for server in run.servers())
 
 
+@pytest.mark.parametrize("run", [{"between": SIGNALS_WITH_QUESTIONS}], indirect=True)
+def test_the_end_while_a_server_starts_is_no_difference(run):
+    output = run.output()
+    assert run.process.returncode == 3, output
+    assert "0 crowds, 0 messages, 0 differences" in output, output
+
+
 def test_a_server_that_goes_is_told(run):
     os.kill(run.playing(), signal.SIGKILL)
     output = run.output()
@@ -118,7 +157,7 @@ def test_a_server_that_goes_is_told(run):
     assert "the stream has ended before all was answered" in output, output
 
 
-@pytest.mark.parametrize("run", [("-I", "20k")], indirect=True)
+@pytest.mark.parametrize("run", [{"options": ("-I", "20k")}], indirect=True)
 def test_the_end_while_a_script_is_played_again(run):
     """A server with a smaller `-I` than the model knows of differs; the scripts that show it are played until they are short."""
     run.wait_for_servers(3)  # of the crowd, and of two replays

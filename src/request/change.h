@@ -155,12 +155,11 @@ WC_HD inline void fill_number(const store::Item& item, uint64_t number, protocol
   result.outcome = protocol::Outcome::kNumber;
 }
 
-// A longer value is no number. An arithmetic command writes the whole value, with its padding.
-inline constexpr uint32_t kNumericValueMax = 16 * 1024;
-
-// Reads the number in the value of `item` by memcached's rules; false: it is no number.
+// Reads the number in the value of `item` by memcached's rules; false: it is no number. A value
+// that may be a chain is none, whatever the size of segments: an arithmetic command writes the
+// whole value, with its padding, under the lock.
 WC_HD inline bool read_number(const store::Item& item, uint64_t& number) {
-  if (item.chained() || item.value_size == 0 || item.value_size > kNumericValueMax) return false;
+  if (item.value_size == 0 || item.value_size > store::kPlainValueMax) return false;
   return parse_u64({item.value_data(), item.value_size}, number);
 }
 

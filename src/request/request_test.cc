@@ -111,6 +111,25 @@ TEST_F(RequestTest, IncrOfTextIsAnError) {
   EXPECT_EQ(say("get a\r\n"), "VALUE a 0 1\r\nx\r\nEND\r\n");
 }
 
+// Whatever the memory: in a small one shorter values are chains already.
+TEST_F(RequestTest, ANumberIsAsLongWithAnyMemory) {
+  constexpr size_t kLongest = 7 * 1024;
+  const std::string key(250, 'k');
+  for (const uint64_t segment_size : {16u * 1024, 64u * 1024}) {
+    store::StoreConfig config = small_store();
+    config.segment_size = segment_size;
+    Dialogue dialogue(config);
+    for (const size_t size : {kLongest, kLongest + 1}) {
+      const std::string value = "12 " + std::string(size - 3, 'x');
+      dialogue.say("set " + key + " 0 0 " + std::to_string(size) + "\r\n" + value + "\r\n");
+      EXPECT_EQ(dialogue.say("incr " + key + " 1\r\n"),
+                size == kLongest ? "13\r\n"
+                                 : "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n")
+          << segment_size;
+    }
+  }
+}
+
 TEST_F(RequestTest, ExpiryRelativeNegativeAndTouched) {
   say("set a 0 10 1\r\nx\r\nset b 0 -1 1\r\nx\r\nset c 0 0 1\r\nx\r\n");
   EXPECT_EQ(say("get a b c\r\n"), "VALUE a 0 1\r\nx\r\nVALUE c 0 1\r\nx\r\nEND\r\n");

@@ -182,10 +182,10 @@ Effect line_end_in_key(const Parting& parting) {
   std::string bytes;
   for (const std::string& word : split_words(parting.ours.unit->shown)) {
     if (!word.starts_with("k") || !read_base64(word.substr(1), bytes)) continue;
-    const size_t end = bytes.find('\n');
-    if (end == std::string::npos) continue;
+    if (bytes.find('\n') == std::string::npos) continue;
+    const size_t end = bytes.find_first_of(" \n");  // blanks are not shown
     const bool met =
-        parting.theirs.unit->shown.find(" k" + bytes.substr(0, end + 1)) != std::string::npos;
+        parting.theirs.unit->shown.find(" k" + bytes.substr(0, end)) != std::string::npos;
     if (met) return Effect::kEndsScript;
   }
   return Effect::kNone;

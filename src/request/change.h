@@ -8,6 +8,7 @@
 #include "request/meta_times.h"
 #include "request/result.h"
 #include "request/state.h"
+#include "store/log/tails.h"
 
 namespace warpcache::request {
 
@@ -156,10 +157,10 @@ WC_HD inline void fill_number(const store::Item& item, uint64_t number, protocol
 }
 
 // Reads the number in the value of `item` by memcached's rules; false: it is no number. A value
-// that may be a chain is none, whatever the size of segments: an arithmetic command writes the
-// whole value, with its padding, under the lock.
+// that may be in several pieces is none, whatever the size of segments: an arithmetic command
+// writes the whole value, with its padding, under the lock.
 WC_HD inline bool read_number(const store::Item& item, uint64_t& number) {
-  if (item.value_size == 0 || item.value_size > store::kPlainValueMax) return false;
+  if (item.value_size == 0 || item.value_size > store::kFirstPieceMin) return false;
   return parse_u64({item.value_data(), item.value_size}, number);
 }
 

@@ -10,7 +10,7 @@ namespace warpcache::model {
 
 namespace {
 
-constexpr size_t kNumberMax = 7 * 1024;  // bytes
+constexpr size_t kNumberMax = 16'000;  // bytes
 
 }  // namespace
 

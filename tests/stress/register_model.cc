@@ -9,8 +9,8 @@ namespace warpcache::stress {
 
 namespace {
 
-constexpr uint32_t kNumericValueMax = 7 * 1024;  // bytes; longer values are no numbers
-constexpr uint32_t kHeapValueMax = 1024 * 1024;   // bytes; larger values are sent pinned, or missed
+constexpr uint32_t kNumericValueMax = 16'000;    // bytes; longer values are no numbers
+constexpr uint32_t kHeapValueMax = 1024 * 1024;  // bytes; larger values are sent pinned, or missed
 
 uint32_t expiry_second(int32_t exptime, uint32_t clock) {
   if (exptime < 0) return 1;

@@ -15,7 +15,7 @@ namespace warpcache::store {
 namespace {
 
 constexpr uint64_t kSegmentSizeMin = 16 * 1024;
-static_assert(item_bytes(UINT8_MAX, kPlainValueMax) <= kSegmentSizeMin / 2);
+static_assert(kChainItemAt + item_bytes(UINT8_MAX, kFirstPieceMin) <= kSegmentSizeMin);
 constexpr uint64_t kSegmentSizeMax = 1024 * 1024;
 // The memory is divided into about this number of segments, but a segment is no larger than the
 // most frequent large values, or many times as large: two of 64 KiB do not fit into 128 KiB with

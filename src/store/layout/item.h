@@ -99,9 +99,6 @@ WC_HD inline constexpr uint64_t item_bytes(uint32_t key_size, uint64_t value_siz
   return sizeof(Item) + key_size + value_size;
 }
 
-// Values up to this size are in one piece in each store. Bytes.
-inline constexpr uint32_t kPlainValueMax = 7 * 1024;
-
 // Bytes that an item in one piece takes in its segment.
 WC_HD inline constexpr uint64_t item_footprint(uint32_t key_size, uint64_t value_size) {
   return rounded_up(item_bytes(key_size, value_size), uint64_t{kItemGranule});

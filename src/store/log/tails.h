@@ -32,6 +32,10 @@ struct ChainShape {
 // another.
 inline constexpr uint32_t kChainItemAt = 64;
 
+// Bytes of a value that lie in its first piece, whatever the size of segments and of the key, also
+// in a chain.
+inline constexpr uint32_t kFirstPieceMin = 16'000;
+
 WC_HD inline Item* chain_item(const Core& core, SegmentId head) {
   return reinterpret_cast<Item*>(core.segment_data(head) + kChainItemAt);
 }

@@ -63,18 +63,18 @@ CommandClass class_of_opcode(uint8_t opcode) {
 
 CommandClass class_of(const protocol::Frame& frame, const uint8_t* input) {
   const uint8_t* const head = input + frame.offset;
-  switch (frame.verdict) {
-    case protocol::Verdict::kTextKey:
+  switch (frame.kind) {
+    case protocol::FrameKind::kTextKey:
       return (frame.detail & protocol::kKeyOfGat) != 0 ? CommandClass::kGat : CommandClass::kGet;
-    case protocol::Verdict::kBinary:
-    case protocol::Verdict::kRefusedBinary:
+    case protocol::FrameKind::kBinary:
+    case protocol::FrameKind::kRefusedBinary:
       return frame.head_size < protocol::kBinaryHeaderSize ? CommandClass::kOther
                                                            : class_of_opcode(head[kOpcodeAt]);
-    case protocol::Verdict::kTextLine:
-    case protocol::Verdict::kTextStore:
-    case protocol::Verdict::kMetaLine:
-    case protocol::Verdict::kMetaStore:
-    case protocol::Verdict::kRefusedStore: {
+    case protocol::FrameKind::kTextLine:
+    case protocol::FrameKind::kTextStore:
+    case protocol::FrameKind::kMetaLine:
+    case protocol::FrameKind::kMetaStore:
+    case protocol::FrameKind::kRefusedStore: {
       const std::string_view line(reinterpret_cast<const char*>(head), frame.head_size);
       const auto* const end =
           std::find_if(line.begin(), line.end(), [](char c) { return c <= ' '; });

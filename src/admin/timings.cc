@@ -21,12 +21,12 @@ size_t number_of_thread() {
 // The start of a frame's line; of a binary one only what it asks for.
 std::string text_of(const protocol::Frame& frame, const uint8_t* input) {
   const std::string_view name = kCommandNames[static_cast<size_t>(class_of(frame, input))];
-  if (frame.verdict == protocol::Verdict::kBinary ||
-      frame.verdict == protocol::Verdict::kRefusedBinary) {
+  if (frame.kind == protocol::FrameKind::kBinary ||
+      frame.kind == protocol::FrameKind::kRefusedBinary) {
     return "binary " + std::string(name);
   }
   std::string text;
-  if (frame.verdict == protocol::Verdict::kTextKey) text = std::string(name) + ' ';
+  if (frame.kind == protocol::FrameKind::kTextKey) text = std::string(name) + ' ';
   for (uint32_t i = 0; i < frame.head_size && text.size() < Timings::kCommandBytesMax; ++i) {
     const uint8_t byte = input[frame.offset + i];
     if (byte < ' ') break;

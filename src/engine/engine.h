@@ -9,8 +9,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/byte_pipe.h"
 #include "base/bytes.h"
 #include "base/status.h"
 #include "engine/rights.h"
@@ -19,10 +21,6 @@
 #include "protocol/framing/frame.h"
 #include "protocol/message.h"
 #include "protocol/reply_span.h"
-
-namespace warpcache {
-class BytePipe;
-}
 
 namespace warpcache::engine {
 
@@ -64,6 +62,11 @@ struct BatchEntry {
   // the entry back becomes its reader. Streams only.
   BytePipe* long_reply = nullptr;
 };
+
+// Ends a long reply that the entry has begun and its client will not get.
+inline void drop_long_reply(BatchEntry& entry) {
+  if (entry.long_reply != nullptr) std::exchange(entry.long_reply, nullptr)->leave();
+}
 
 // Capacities that worker and engines reserve at the start, so that a batch continues where the
 // system refuses memory. An engine may need more spans only if values have thousands of pieces.

@@ -5,7 +5,6 @@
 #include <new>
 
 #include "base/assert.h"
-#include "engine/long_reply.h"
 #include "protocol/framing/frame.h"
 
 namespace warpcache::engine {

@@ -122,7 +122,7 @@ class FailoverTest : public ::testing::Test {
     protocol::Frame frame = {};
     frame.head_size = static_cast<uint16_t>(line.size());
     frame.body_size = size;
-    frame.verdict = protocol::Verdict::kTextStore;
+    frame.kind = protocol::FrameKind::kTextStore;
     batch_.frames.assign(1, frame);
     BatchEntry entry;
     entry.frame_count = 1;
@@ -293,7 +293,7 @@ TEST_F(FailoverTest, ALoginIsAskedForAgainOnlyIfItWasNotThere) {
   std::copy(text.begin(), text.end(), input_);
   batch_.input = input_;
   batch_.frames.assign(
-      1, protocol::Frame{4, 0, 1, protocol::Verdict::kTextKey, protocol::kKeyLast, 0});
+      1, protocol::Frame{4, 0, 1, protocol::FrameKind::kTextKey, protocol::kKeyLast, 0});
   entry.frame_count = 1;
   entry.authenticated = true;
   EXPECT_EQ(run(entry, true), "END\r\n");

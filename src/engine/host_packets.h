@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ethernet frames whose headers the host reads and writes: every frame on the CPU engine; on a GPU
-// those that its kernel leaves to the host. Their messages run as a batch of datagrams.
+// Ethernet frames whose headers the host reads and writes: on the CPU engine those that
+// single_key_packets.h does not take; on a GPU those that its kernel leaves to the host. Their
+// messages run as a batch of datagrams.
 #pragma once
 
 #include <cstdint>

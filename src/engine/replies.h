@@ -28,7 +28,8 @@ inline constexpr char kDatagramTooLarge[] = "SERVER_ERROR out of memory writing 
 // The whole answer to a datagram with more administrative commands than run: see admin_budget.h.
 inline constexpr char kDatagramBusy[] = "SERVER_ERROR too many administrative commands\r\n";
 
-// Or that changes more bytes of long values than a turn allows.
+// The whole answer to a datagram that changes more bytes of long values than an event-loop
+// iteration allows.
 inline constexpr char kDatagramCopies[] = "SERVER_ERROR too many changes of long values\r\n";
 
 // For `stats detail`.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The interface of a port of sockets: a transport receives bytes and sends replies for one worker
-// thread. It knows nothing of protocols. The worker reports for each chunk how many bytes it has
-// consumed, what to send and whether to close. Virtual calls are made per burst.
+// A transport: a port of streams and datagrams (sockets, active messages). It receives bytes and
+// sends replies for one worker thread, and knows nothing of protocols. The worker reports for each
+// chunk how many bytes it has consumed, what to send and whether to close. Virtual calls are made
+// per burst.
 //
 // The way of a burst, driven by the worker:
 //   receive(burst)          fills a list of RxChunk: each is one datagram, or the unconsumed and

@@ -24,7 +24,7 @@ WC_HD inline bool is_administrative(protocol::Op op) {
   return op >= protocol::Op::kMetaDebug && op <= protocol::Op::kSasl;
 }
 
-// Parses a frame, hashes the key, and prefetches the first line of the index set. `pairs`: of the
+// Parses a frame, hashes the key, and prefetches the index set. `pairs`: of the
 // index, now or earlier (StoreRef::pairs()); the same for many frames saves loads.
 WC_HD inline void decode(const Context& context, const protocol::Frame& frame, uint32_t pairs,
                          RequestState& state) {

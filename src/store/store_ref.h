@@ -79,8 +79,12 @@ struct StoreRef {
     prefetch(hint.set);
     return hint;
   }
-  WC_HD void prefetch_slot(uint64_t hash, Candidate& hint) const { probe_tags(hash, hint); }
-  WC_HD void prefetch_item(uint64_t hash, Candidate& hint) const { probe_slot(core, hash, hint); }
+  WC_HD void prefetch_slot(uint64_t hash, Candidate& hint) const {
+    store::prefetch_slot(hash, hint);
+  }
+  WC_HD void prefetch_item(uint64_t hash, Candidate& hint) const {
+    store::prefetch_item(core, hash, hint);
+  }
 
   // The item of the key. It may be dead: see alive().
   WC_HD Found find(uint64_t hash, Bytes key, const Candidate& hint = {}) const {

@@ -72,12 +72,12 @@ void CommandLog::commands(int fd, const protocol::Frame* frames, uint32_t count,
       begin('<', fd);
       text_ += "(before a login)";
       end();
-    } else if (frame.verdict == protocol::Verdict::kTextKey) {
+    } else if (frame.kind == protocol::FrameKind::kTextKey) {
       key_of_multiget(fd, frame, head);
     } else if (frame.head_size >= protocol::kBinaryHeaderSize &&
-               (frame.verdict == protocol::Verdict::kBinary ||
-                frame.verdict == protocol::Verdict::kRefusedBinary ||
-                frame.verdict == protocol::Verdict::kInvalidBinary)) {
+               (frame.kind == protocol::FrameKind::kBinary ||
+                frame.kind == protocol::FrameKind::kRefusedBinary ||
+                frame.kind == protocol::FrameKind::kInvalidBinary)) {
       binary_command(fd, frame, head);
     } else {
       begin('<', fd);
@@ -120,7 +120,7 @@ void CommandLog::binary_command(int fd, const protocol::Frame& frame, const uint
   begin('<', fd);
   text_ += opcode_name(header.opcode);
   const uint32_t key_at = uint32_t{protocol::kBinaryHeaderSize} + header.extras_size;
-  if (frame.verdict == protocol::Verdict::kBinary && header.key_size > 0 &&
+  if (frame.kind == protocol::FrameKind::kBinary && header.key_size > 0 &&
       key_at + header.key_size <= frame.head_size) {
     text_ += ' ';
     add_escaped({head + key_at, header.key_size});

@@ -103,7 +103,7 @@ bool Worker::continue_body(const RxChunk& chunk, Session& session, Plan& plan) {
   if (!body.complete) {
     body.complete = true;
     protocol::frame_large_done(body.frame, {body.line_end, body.end_received});
-    if (body.frame.verdict == protocol::Verdict::kRefusedStore) {
+    if (body.frame.kind == protocol::FrameKind::kRefusedStore) {
       engine_.abandon(body.reservation);
       body.reservation = 0;
     }

@@ -56,7 +56,7 @@ struct Opened {
 bool is_multiget(const std::vector<protocol::Frame>& commands) {
   for (const protocol::Frame& command : commands) {
     const bool is_last = &command == &commands.back();
-    if (command.verdict != protocol::Verdict::kTextKey) return false;
+    if (command.kind != protocol::FrameKind::kTextKey) return false;
     if ((command.detail & protocol::kKeyOfGat) != 0) return false;
     if (((command.detail & protocol::kKeyLast) != 0) != is_last) return false;
   }

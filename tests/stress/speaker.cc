@@ -138,7 +138,7 @@ std::string Speaker::set_reserved(const std::string& key, const std::string& val
   std::string head = "set " + key + " 0 0 " + std::to_string(size) + "\r\n";
   batch_.input = reinterpret_cast<uint8_t*>(head.data());
   protocol::Frame frame = {};
-  frame.verdict = protocol::Verdict::kTextStore;
+  frame.kind = protocol::FrameKind::kTextStore;
   frame.head_size = static_cast<uint16_t>(head.size());
   frame.body_size = size;
   batch_.frames.assign(1, frame);

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/mem.h"
-#include "engine/long_reply.h"
 #include "protocol/compose/admin_reply.h"
 
 namespace warpcache::engine {
@@ -14,7 +13,7 @@ namespace warpcache::engine {
 namespace {
 
 constexpr uint32_t kNoEntry = 0xffffffffu;
-static_assert(kGroupSize <= CpuSets::kGroupMax);
+static_assert(kGroupSize <= PreparedStores::kGroupMax);
 
 }  // namespace
 
@@ -125,8 +124,8 @@ void CpuEngine::run_groups(Batch& batch) {
 }
 
 // Decodes a group of frames before `end` and moves next_frame past it. kCopiesMuch: streams have
-// copied much of stored values, in this batch or lately. (Of its own, since nearly no batch is
-// such.)
+// copied much of stored values, in this batch or lately. A template, so that the loop of usual
+// batches has no check of it.
 template <bool kCopiesMuch>
 __attribute__((flatten)) inline uint32_t CpuEngine::decode_group(const Batch& batch,
                                                                  uint32_t& next_frame,
@@ -154,7 +153,8 @@ __attribute__((flatten)) inline uint32_t CpuEngine::decode_group(const Batch& ba
     }
     slot.kind = request::plain_kind(request);
     if (slot.kind == request::PlainKind::kSet && prepares) sets_.add(count - 1, request);
-    // Those before it in a group could not wait.
+    // Decoding has rewritten this key in the input, so what comes before it in the group can no
+    // longer stay for the next batch.
     if (WC_UNLIKELY((request.bits & protocol::kKeyIsBase64) != 0) &&
         (kCopiesMuch || entries[frame.entry].value_memory_max != 0)) {
       break;
@@ -204,12 +204,12 @@ void CpuEngine::run_group(Batch& batch, uint32_t count) {
       if (i == count || group_[i].entry != open_entry_) continue;
     }
     run_one(batch, i++, count);
-    // Only a login and the last request of a group change anything else of it.
+    // run_one() makes an entry plain only by a login, and ends one only by closing or stopping it.
     plain = plain ? !entry.close && !stopped_ : runs_plainly(entry);
   }
 }
 
-// The entry's requests run, as far as they are on the store, and nobody need be asked or told.
+// The entry's requests run on the store with no rights to check and no watcher to report to.
 bool CpuEngine::runs_plainly(const BatchEntry& entry) const {
   return entry.authenticated && !entry.close && !stopped_ && rights_ == nullptr && !wants_keys_;
 }

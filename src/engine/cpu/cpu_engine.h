@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "engine/admin_budget.h"
-#include "engine/cpu/cpu_sets.h"
+#include "engine/cpu/prepared_stores.h"
 #include "engine/cpu/reply_writer.h"
 #include "engine/cpu/single_key_packets.h"
 #include "engine/engine.h"
@@ -168,7 +168,7 @@ class CpuEngine final : public Engine {
   std::vector<std::unique_ptr<uint8_t[]>> packet_memory_;
   net::PacketBurst* packets_done_ = nullptr;
   Slot group_[kGroupSize];
-  CpuSets sets_;                     // of the group
+  PreparedStores sets_;              // of the group
   uint32_t open_entry_;              // index of the entry whose replies are being written
   uint8_t* entry_start_ = nullptr;   // where in the arena they begin
   uint32_t entry_reply_bytes_ = 0;   // and bytes that its requests have copied in the store

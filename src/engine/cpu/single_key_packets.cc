@@ -148,6 +148,8 @@ void SingleKeyPackets::run_part(Job& job, uint32_t begin, uint32_t end) {
     Pending& request = pending(parsed_);
     if (!parse(job.burst.frame(index), request)) {
       finish_pending(job);
+      // The ring is empty now, so its first place serves as scratch: the loop parses the frame that
+      // ends the run of others again.
       others_.assign(1, index);
       while (index + 1 < end && !parse(job.burst.frame(index + 1), ring_[0])) {
         others_.push_back(++index);

@@ -12,7 +12,7 @@ namespace warpcache::engine::cuda {
 namespace {
 
 using protocol::Frame;
-using protocol::Verdict;
+using protocol::FrameKind;
 
 // A read may make an item, and may change times and marks of one.
 bool may_change(const protocol::Request& request) {
@@ -22,7 +22,7 @@ bool may_change(const protocol::Request& request) {
 }
 
 bool is_read(const Frame& frame) {
-  return frame.verdict == Verdict::kTextKey && (frame.detail & protocol::kKeyOfGat) == 0;
+  return frame.kind == FrameKind::kTextKey && (frame.detail & protocol::kKeyOfGat) == 0;
 }
 
 }  // namespace

@@ -18,10 +18,10 @@ class RequestPeek {
   // Returns where the request's offsets of key and flags count from, until the next call; values
   // are not there.
   const uint8_t* parse(protocol::Frame frame, uint8_t* input, protocol::Request& request) {
-    using protocol::Verdict;
-    const bool may_be_decoded = frame.verdict == Verdict::kMetaLine ||
-                                frame.verdict == Verdict::kMetaStore ||
-                                frame.verdict == Verdict::kRefusedStore;
+    using protocol::FrameKind;
+    const bool may_be_decoded = frame.kind == FrameKind::kMetaLine ||
+                                frame.kind == FrameKind::kMetaStore ||
+                                frame.kind == FrameKind::kRefusedStore;
     if (may_be_decoded) {
       head_.assign(input + frame.offset, input + frame.offset + frame.head_size);
       frame.offset = 0;

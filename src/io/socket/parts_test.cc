@@ -22,7 +22,7 @@
 #include "io/socket/accept/listener.h"
 #include "io/socket/stream/out_queue.h"
 #include "io/socket/stream/stash_pool.h"
-#include "io/socket/stream/stream_end.h"
+#include "io/socket/stream/stream_socket.h"
 #include "io/udp_guard.h"
 
 namespace warpcache::io {

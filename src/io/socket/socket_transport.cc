@@ -98,7 +98,7 @@ void SocketTransport::open_stream(NewStream adopted) {
     ready_.reserve(connections_.size());
     later_.reserve(connections_.size());
     long_replies_.reserve(connections_.size());
-    if (adopted.tls) unread_.reserve(connections_.size());
+    if (adopted.tls) tls_pending_.reserve(connections_.size());
     connection.fd = adopted.fd.release();
     connection.tls = std::move(adopted.tls);
     connection.watched = EPOLLIN;
@@ -123,7 +123,7 @@ void SocketTransport::open_stream(NewStream adopted) {
     return close_stream(index);
   }
   const TlsStream* const tls = connections_[index].tls.get();
-  if (tls != nullptr && tls->has_more()) set_unread(index);
+  if (tls != nullptr && tls->has_more()) set_tls_pending(index);
 }
 
 void SocketTransport::close_stream(uint32_t index) {
@@ -139,7 +139,7 @@ void SocketTransport::close_stream(uint32_t index) {
   stashes_.give(connection.stash);
   clear_ready(index);
   clear_later(index);
-  clear_unread(index);
+  clear_tls_pending(index);
   connection.tls.reset();
   if (connection.closing) finish_politely(connection.fd);
   {
@@ -167,7 +167,7 @@ bool SocketTransport::receive(RxBurst& burst, int timeout_ms) {
   if (now_s_ != swept_at_s_) once_a_second();
   const size_t before = chunks.size();
   deliver_ready(arena, chunks);
-  if (WC_UNLIKELY(!unread_.empty())) deliver_unread(arena, chunks);
+  if (WC_UNLIKELY(!tls_pending_.empty())) deliver_tls_pending(arena, chunks);
   while (next_event_ < event_count_) {
     if (!take_event(events_[next_event_], arena, chunks)) break;
     ++next_event_;
@@ -199,7 +199,7 @@ void SocketTransport::wait_for_events(int timeout_ms) {
   if (config_.idle_timeout_s != 0 || config_.stall_timeout_s != 0) {
     timeout_ms = std::min(timeout_ms, kSweepMs);
   }
-  if (!ready_.empty() || !unread_.empty()) timeout_ms = 0;
+  if (!ready_.empty() || !tls_pending_.empty()) timeout_ms = 0;
   if (WC_UNLIKELY(!later_.empty())) {
     timeout_ms = std::min(timeout_ms, static_cast<int>(kLaterAfter.count()));
   }
@@ -333,7 +333,7 @@ SocketTransport::Received SocketTransport::receive_rest(uint32_t index, InputAre
   if (got < missing) {
     stash.size += got;
     connection.active_at.store(now_s_, std::memory_order_relaxed);
-    if (connection.tls && connection.tls->has_more()) set_unread(index);
+    if (connection.tls && connection.tls->has_more()) set_tls_pending(index);
     return Received::kNothing;
   }
   std::memcpy(start, stash.data, connection.need);
@@ -481,7 +481,7 @@ void SocketTransport::after_sending(uint32_t index) {
   if (WC_UNLIKELY(connection.more_now && connection.later)) return set_later(index);
   watch_for(index, EPOLLIN);
   if (connection.more_now) return set_ready(index);
-  if (WC_UNLIKELY(connection.tls != nullptr) && connection.tls->has_more()) set_unread(index);
+  if (WC_UNLIKELY(connection.tls != nullptr) && connection.tls->has_more()) set_tls_pending(index);
 }
 
 void SocketTransport::set_ready(uint32_t index) {

@@ -125,9 +125,9 @@ class SocketTransport final : public Transport, public ConnectionSink {
   void set_later(uint32_t index);
   void clear_later(uint32_t index);
   void ready_later();
-  void set_unread(uint32_t index);
-  void clear_unread(uint32_t index);
-  void deliver_unread(InputArena& arena, std::vector<RxChunk>& chunks);
+  void set_tls_pending(uint32_t index);
+  void clear_tls_pending(uint32_t index);
+  void deliver_tls_pending(InputArena& arena, std::vector<RxChunk>& chunks);
   void set_ready(uint32_t index);
   void clear_ready(uint32_t index);
   void drain_idle(InputArena& arena, std::vector<RxChunk>& chunks);
@@ -167,7 +167,7 @@ class SocketTransport final : public Transport, public ConnectionSink {
   std::vector<uint32_t> ready_;
   std::vector<uint32_t> later_;  // streams that are delivered again after later_due_
   Clock::time_point later_due_;
-  std::vector<uint32_t> unread_;        // see unread.cc
+  std::vector<uint32_t> tls_pending_;   // see tls_pending.cc
   std::vector<uint32_t> long_replies_;  // connections with an unfinished long reply
   uint64_t output_bytes_ = 0;           // copied, of all streams
   StallOrder stalls_{connections_};

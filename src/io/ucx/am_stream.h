@@ -25,9 +25,9 @@ struct AmAnnounced {
   bool offered = false;  // the worker knows of it (RxChunk::announced)
 };
 
-// Owner's thread only.
 struct AmOut;
 
+// Owner's thread only.
 struct AmStream {
   enum class State : uint8_t {
     kFree,

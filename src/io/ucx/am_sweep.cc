@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/byte_pipe.h"
+#include "io/stillest.h"
 #include "io/ucx/am_transport.h"
 
 namespace warpcache::io {
@@ -177,23 +178,28 @@ void AmTransport::sweep_stream(uint32_t number) {
   set_broken(number);
 }
 
-// For each body that any thread refused since the last sweep, cancels one without progress.
+// For each body that any thread refused since the last sweep, cancels one that makes no progress:
+// first those without progress for the longest time.
 void AmTransport::cancel_still_bodies() {
-  constexpr uint32_t kStillBodyS = 1;
   const uint64_t refused = budget_.bodies_refused();
-  uint64_t wanted = refused - std::exchange(bodies_refused_before_, refused);
-  for (uint32_t number = 0; number < streams_.size() && wanted > 0; ++number) {
-    AmStream& stream = stream_of(number);
+  const uint64_t wanted = refused - std::exchange(bodies_refused_before_, refused);
+  if (wanted == 0) return;
+  Stillest stillest;
+  for (uint32_t number = 0; number < streams_.size(); ++number) {
+    const AmStream& stream = stream_of(number);
     // Bytes that were fetched into the body and not delivered yet would be missing in the stream.
     const bool comes = stream.fetched_size != 0 || stream.body_fetched != 0;
     if (!stream.is_open() || stream.delivered || comes) continue;
-    if (now_s_ - stream.active_at <= kStillBodyS || !observer_->holds_body(stream.session))
-      continue;
+    const uint32_t still_s = now_s_ - stream.active_at;
+    if (still_s <= kStillBodyS || !observer_->holds_body(stream.session)) continue;
+    stillest.add(number, still_s);
+  }
+  for (uint32_t i = 0; i < stillest.count() && i < wanted; ++i) {
+    AmStream& stream = stream_of(stillest[i]);
     observer_->cancel_body(stream.session);
     stream.body = {};
     stream.body_ends = false;
     counters_.bodies_cancelled.add(1);
-    --wanted;
   }
 }
 

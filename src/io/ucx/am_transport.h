@@ -3,9 +3,8 @@
 // A transport of streams that travel in active messages (am_layout.h), for one worker. The worker
 // sees the same as from sockets: chunks of a stream's bytes. Differences:
 //
-// - A client sends at most kAmWindow eager bytes that were not taken, so unconsumed input is
-// bounded
-//   without a socket's buffer; a client that breaks this is closed.
+// - A client sends at most kAmWindow eager bytes that were not taken. So unconsumed input is
+//   bounded without a socket's buffer. A client that breaks this is closed.
 // - Data by rendezvous is fetched straight into the store's memory for the body (SessionObserver::
 //   body_window()), and a pinned value is sent from the store.
 //

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The XDP program of the NIC cache: answers gets of keys that it has copies of, and passes all else
-// to the host's network stack. A request is answered as a whole or passed unchanged.
+// The XDP program of the NIC cache: answers gets of keys that it has copies of, with
+// --nic-cache-write also sets, and passes all else to the host's network stack. A request is
+// answered as a whole, passed unchanged, or dropped where a source sends more than
+// --nic-cache-rate.
 //
 // It owns nothing: the server fills the copies and takes them away (copy_table.h). A copy that it
 // finds stays constant until the run ends.

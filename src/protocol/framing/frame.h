@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Only frame() finds message boundaries in a byte stream or datagram. Everything after it relies on
+// frame() finds message boundaries in a byte stream or datagram. Everything after it relies on
 // these boundaries: parse() never searches for a line end or a length. (Two parsers that disagree
-// about a length allow request smuggling.)
+// about a length allow request smuggling.) Beside it are fast paths for a whole datagram in the
+// most frequent form: single_key/, get_line.h, and the NIC cache's program. They accept a part of
+// what frame() accepts and leave all else to it: single_key/agreement_test.cc and tests/packets
+// compare them.
 //
 // A stream gives the same frames however its bytes are divided over the calls.
 #pragma once
@@ -32,7 +35,8 @@ WC_HD inline FrameResult frame_datagram(FrameState& state, const FrameLimits& li
 // after it. Makes `large` a kRefusedStore if they are not CRLF.
 WC_HD inline void frame_large_done(Frame& large, Bytes line_end);
 
-// Refuses `large` because there is no space for its body (`why` is kOutOfMemory or kTooLarge).
+// Refuses `large` because there is no space for its body (`why` is kOutOfMemory, kTooLarge or
+// kOverShare).
 // `received` bytes of body and line end have been taken; the next calls of frame() discard the
 // rest.
 WC_HD inline void frame_refuse_large(FrameState& state, Frame& large, Status why,
@@ -88,14 +92,14 @@ WC_HD inline FrameResult result_of(const Framer& framer, FrameEnd end) {
 WC_HD inline void refuse_unfinished(Framer& framer) {
   FrameState& state = framer.state();
   if (state.refused != 0) {
-    framer.emit_status(framer.at(), 0, Verdict::kInvalid, static_cast<Status>(state.refused));
+    framer.emit_status(framer.at(), 0, FrameKind::kInvalid, static_cast<Status>(state.refused));
     return;
   }
   if (state.swallow != 0 || (framer.left() == 0 && state.multiget == 0)) return;
   if (state.protocol != kProtocolBinary) {
-    framer.emit_status(framer.at(), 0, Verdict::kInvalid, Status::kBadFormat);
+    framer.emit_status(framer.at(), 0, FrameKind::kInvalid, Status::kBadFormat);
   } else if (framer.left() >= kBinaryHeaderSize) {
-    framer.emit_status(framer.at(), kBinaryHeaderSize, Verdict::kInvalidBinary,
+    framer.emit_status(framer.at(), kBinaryHeaderSize, FrameKind::kInvalidBinary,
                        Status::kInvalidArguments);
   }
 }
@@ -141,7 +145,7 @@ WC_HD inline FrameResult frame_datagram(FrameState& state, const FrameLimits& li
 WC_HD inline void frame_large_done(Frame& large, Bytes line_end) {
   if (body_end_size(large) == 0) return;
   if (line_end.size == 2 && line_end[0] == '\r' && line_end[1] == '\n') return;
-  large.verdict = Verdict::kRefusedStore;
+  large.kind = FrameKind::kRefusedStore;
   large.detail = static_cast<uint8_t>(Status::kBadDataChunk);
 }
 
@@ -152,8 +156,8 @@ WC_HD inline void frame_refuse_large(FrameState& state, Frame& large, Status why
 }
 
 WC_HD inline void refuse_store(Frame& store, Status why) {
-  const bool binary = store.verdict == Verdict::kBinary;
-  store.verdict = binary ? Verdict::kRefusedBinary : Verdict::kRefusedStore;
+  const bool binary = store.kind == FrameKind::kBinary;
+  store.kind = binary ? FrameKind::kRefusedBinary : FrameKind::kRefusedStore;
   store.detail = static_cast<uint8_t>(why);
 }
 

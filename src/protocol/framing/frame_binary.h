@@ -13,7 +13,7 @@ namespace warpcache::protocol::framing {
 // next header is found. (memcached discards extras and key twice here.)
 WC_HD inline FrameStep refuse_binary(Framer& framer, const BinaryHeader& header, Status status,
                                      bool closes) {
-  framer.emit_status(framer.at(), kBinaryHeaderSize, Verdict::kInvalidBinary, status);
+  framer.emit_status(framer.at(), kBinaryHeaderSize, FrameKind::kInvalidBinary, status);
   framer.pass(kBinaryHeaderSize);
   if (closes) return framer.close();
   framer.swallow(header.body_size);
@@ -42,14 +42,14 @@ WC_HD inline FrameStep take_binary(Framer& framer) {
     const uint8_t* const extras = framer.at() + kBinaryHeaderSize;
     const uint32_t client_flags = header.extras_size != 0 ? load_big32(extras) : 0;
     if (!item_fits(framer.limits(), header.key_size, client_flags, value_size)) {
-      framer.emit(framer.at(), head_size, value_size, Verdict::kRefusedBinary,
+      framer.emit(framer.at(), head_size, value_size, FrameKind::kRefusedBinary,
                   static_cast<uint8_t>(Status::kTooLarge));
       framer.pass(head_size);
       framer.swallow(value_size);
       return FrameStep::kTaken;
     }
     if (value_size > framer.limits().inline_body_max) {
-      return framer.stop_at_large(head_size, value_size, Verdict::kBinary);
+      return framer.stop_at_large(head_size, value_size, FrameKind::kBinary);
     }
   }
   const uint64_t size = uint64_t{head_size} + value_size;
@@ -57,7 +57,7 @@ WC_HD inline FrameStep take_binary(Framer& framer) {
     framer.set_need(size, binary_stores(header.opcode));
     return FrameStep::kMore;
   }
-  framer.emit(framer.at(), head_size, value_size, Verdict::kBinary, 0);
+  framer.emit(framer.at(), head_size, value_size, FrameKind::kBinary, 0);
   framer.pass(size);
   const bool quits = header.opcode == kOpQuit || header.opcode == kOpQuitQ;
   return quits ? framer.close() : FrameStep::kTaken;

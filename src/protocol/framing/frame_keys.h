@@ -88,7 +88,7 @@ WC_HD inline FrameStep take_keys(Framer& framer) {
     if (what == KeyEnd::kUnknown) return FrameStep::kMore;
     if (what == KeyEnd::kTooFar) return framer.close();
     const bool last = what == KeyEnd::kLast;
-    framer.emit(key, size, exptime, Verdict::kTextKey,
+    framer.emit(key, size, exptime, FrameKind::kTextKey,
                 last ? static_cast<uint8_t>(flags | kKeyLast) : flags);
     framer.pass_to(next);
     if (!last) continue;
@@ -137,7 +137,7 @@ WC_HD inline bool take_get_at_once(Framer& framer) {
       const uint8_t* const delimiter = at + lowest_bit(blanks);
       const auto size = static_cast<uint64_t>(delimiter - key);
       if (WC_UNLIKELY(size - 1 >= kKeySizeMax || out == out_end)) return false;
-      *out++ = framer.make_head(key, size, Verdict::kTextKey, 0);
+      *out++ = framer.make_head(key, size, FrameKind::kTextKey, 0);
       key = delimiter + 1;
     }
     if (WC_LIKELY(masks.newlines == 0)) continue;
@@ -145,7 +145,7 @@ WC_HD inline bool take_get_at_once(Framer& framer) {
     auto size = static_cast<uint64_t>(newline - key);
     if (size != 0 && newline[-1] == '\r') --size;
     if (WC_UNLIKELY(size - 1 >= kKeySizeMax || out == out_end)) return false;
-    *out++ = framer.make_head(key, size, Verdict::kTextKey, kKeyLast);
+    *out++ = framer.make_head(key, size, FrameKind::kTextKey, kKeyLast);
     framer.add(static_cast<uint32_t>(out - framer.out()));
     framer.pass_to(newline + 1);
     return true;
@@ -161,7 +161,7 @@ WC_HD inline FrameStep take_get_line(Framer& framer, uint32_t line_size, Bytes t
   const Status status = find_keys(text, command, exptime, keys);
   if (status != Status::kOk ||
       has_longer_word(framer.begin(), keys.data, keys.data + keys.size, kKeySizeMax)) {
-    framer.emit(framer.at(), line_size, 0, Verdict::kTextLine, 0);
+    framer.emit(framer.at(), line_size, 0, FrameKind::kTextLine, 0);
     framer.pass(line_size);
     return FrameStep::kTaken;
   }

@@ -286,7 +286,7 @@ TEST(FrameKeys, ARefusedLineIsAnsweredAtItsEnd) {
     Frame out[2];
     const FrameResult result = frame_datagram(state, default_limits(), input.bytes(), 0, 0, out, 2);
     ASSERT_EQ(result.count, 1u);
-    EXPECT_EQ(out[0].verdict, Verdict::kInvalid);
+    EXPECT_EQ(out[0].kind, FrameKind::kInvalid);
     EXPECT_EQ(result.end, FrameEnd::kClose);
   }
 }
@@ -453,7 +453,7 @@ TEST(FrameText, LargeBodyOfAWrongLineTakesNoReservation) {
   Frame out[1];
   const FrameResult result = frame(state, limits, input.bytes(), 0, 0, out, 1);
   EXPECT_EQ(result.end, FrameEnd::kNeedMore);
-  EXPECT_EQ(out[0].verdict, Verdict::kRefusedStore);
+  EXPECT_EQ(out[0].kind, FrameKind::kRefusedStore);
   EXPECT_EQ(state.swallow, 13u);
 }
 

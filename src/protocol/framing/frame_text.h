@@ -63,7 +63,7 @@ WC_HD inline Status judge_large_store(const Framer& framer, uint32_t line_size, 
 
 WC_HD inline FrameStep refuse_store(Framer& framer, uint32_t line_size, uint32_t body_size,
                                     Status status) {
-  framer.emit(framer.at(), line_size, body_size, Verdict::kRefusedStore,
+  framer.emit(framer.at(), line_size, body_size, FrameKind::kRefusedStore,
               static_cast<uint8_t>(status));
   framer.pass(line_size);
   framer.swallow(uint64_t{body_size} + 2);
@@ -83,13 +83,14 @@ WC_HD inline bool find_length(const LineScan& scan, Bytes text, bool meta, uint3
 // frame's.
 WC_HD inline FrameStep take_body(Framer& framer, uint32_t line_size, uint32_t body_size,
                                  Command command, uint8_t detail) {
-  const Verdict verdict = command == Command::kMetaSet ? Verdict::kMetaStore : Verdict::kTextStore;
+  const FrameKind kind =
+      command == Command::kMetaSet ? FrameKind::kMetaStore : FrameKind::kTextStore;
   const bool large = body_size > framer.limits().inline_body_max;
   // A body that fits with the longest key and with flags fits with any key.
   if (WC_UNLIKELY(large || !item_fits(framer.limits(), kKeySizeMax, 1, body_size))) {
     const Status status = judge_large_store(framer, line_size, body_size, command);
     if (status != Status::kOk) return refuse_store(framer, line_size, body_size, status);
-    if (large) return framer.stop_at_large(line_size, body_size, verdict);
+    if (large) return framer.stop_at_large(line_size, body_size, kind);
   }
   const uint64_t size = uint64_t{line_size} + body_size + 2;
   if (framer.left() < size) {
@@ -98,9 +99,9 @@ WC_HD inline FrameStep take_body(Framer& framer, uint32_t line_size, uint32_t bo
   }
   const uint8_t* const body_end = framer.at() + line_size + body_size;
   if (WC_LIKELY(body_end[0] == '\r' && body_end[1] == '\n')) {
-    framer.emit(framer.at(), line_size, body_size, verdict, detail);
+    framer.emit(framer.at(), line_size, body_size, kind, detail);
   } else {
-    framer.emit(framer.at(), line_size, body_size, Verdict::kRefusedStore,
+    framer.emit(framer.at(), line_size, body_size, FrameKind::kRefusedStore,
                 static_cast<uint8_t>(Status::kBadDataChunk));
   }
   framer.pass(size);
@@ -113,7 +114,7 @@ WC_HD inline FrameStep take_store(Framer& framer, const LineScan& scan, Bytes te
   const bool meta = command == Command::kMetaSet;
   uint32_t body_size = 0;
   if (!find_length(scan, text, meta, body_size)) {
-    framer.emit(framer.at(), scan.size, 0, meta ? Verdict::kMetaLine : Verdict::kTextLine, 0);
+    framer.emit(framer.at(), scan.size, 0, meta ? FrameKind::kMetaLine : FrameKind::kTextLine, 0);
     framer.pass(scan.size);
     return FrameStep::kTaken;
   }
@@ -134,8 +135,8 @@ WC_HD inline FrameStep take_line(Framer& framer, const LineScan& scan, Bytes tex
     return take_store(framer, scan, text, command);
   }
   if (command == Command::kUnknown && is_http(text)) return framer.close();
-  const Verdict verdict = is_meta(command) ? Verdict::kMetaLine : Verdict::kTextLine;
-  framer.emit(framer.at(), scan.size, 0, verdict, 0);
+  const FrameKind kind = is_meta(command) ? FrameKind::kMetaLine : FrameKind::kTextLine;
+  framer.emit(framer.at(), scan.size, 0, kind, 0);
   framer.pass(scan.size);
   return command == Command::kQuit ? framer.close() : FrameStep::kTaken;
 }
@@ -164,12 +165,12 @@ WC_HD inline bool take_usual_line(Framer& framer, const LineScan& scan, FrameSte
            load_as<uint32_t>(line) == literal_word<uint32_t>("get ", 0) && take_get_at_once(framer);
   }
   if (usual.has_body()) {
-    const bool meta = usual.verdict == Verdict::kMetaStore;
+    const bool meta = usual.kind == FrameKind::kMetaStore;
     step = take_body(framer, scan.size, usual.body_size, meta ? Command::kMetaSet : Command::kSet,
                      usual.detail);
     return true;
   }
-  framer.emit(line + usual.head, usual.head_size, 0, usual.verdict, usual.detail);
+  framer.emit(line + usual.head, usual.head_size, 0, usual.kind, usual.detail);
   framer.pass(scan.size);
   return true;
 }
@@ -196,7 +197,7 @@ __attribute__((flatten)) inline void take_usual_lines(Framer& framer) {
       size += uint64_t{usual.body_size} + 2;
       if (walk.left() < size || line[size - 2] != '\r' || line[size - 1] != '\n') break;
     }
-    walk.emit(line + usual.head, usual.head_size, usual.body_size, usual.verdict, usual.detail);
+    walk.emit(line + usual.head, usual.head_size, usual.body_size, usual.kind, usual.detail);
     walk.pass(size);
   }
   framer.continue_from(walk);
@@ -208,7 +209,7 @@ WC_HD inline FrameStep take_any_line(Framer& framer, const LineScan& scan) {
   const Bytes text = without_line_end({framer.at(), scan.size});
   const Bytes key = single_key(framer, scan, text);
   if (!key.empty()) {
-    framer.emit(key.data, key.size, 0, Verdict::kTextKey, kKeyLast);
+    framer.emit(key.data, key.size, 0, FrameKind::kTextKey, kKeyLast);
     framer.pass(scan.size);
     return FrameStep::kTaken;
   }
@@ -248,7 +249,7 @@ WC_HD inline FrameStep skip_refused(Framer& framer) {
   if (newline == framer.end()) return FrameStep::kMore;
   if (framer.full()) return FrameStep::kNoSpace;
   FrameState& state = framer.state();
-  framer.emit_status(newline, 0, Verdict::kInvalid, static_cast<Status>(state.refused));
+  framer.emit_status(newline, 0, FrameKind::kInvalid, static_cast<Status>(state.refused));
   framer.pass(1);
   state.refused = 0;
   return FrameStep::kTaken;

@@ -12,7 +12,7 @@
 
 namespace warpcache::protocol {
 
-enum class Verdict : uint8_t {
+enum class FrameKind : uint8_t {
   kTextLine,       // head: a line that has no body. It may still be malformed: parse() says so
   kTextStore,      // head: the line; body: the value (its CRLF has been checked). `detail`: the
                    // size of the key where the line is "set" with five words, a blank between each
@@ -42,7 +42,7 @@ struct Frame {
   uint32_t offset;     // of the head, from the batch's input base
   uint32_t body_size;  // bytes, without the CRLF after a text body; 0: no body
   uint16_t head_size;  // bytes; a line with its line end (LF or CRLF)
-  Verdict verdict;
+  FrameKind kind;
   uint8_t detail;
   uint32_t entry;  // index of its batch entry (connection or datagram)
 };
@@ -57,7 +57,7 @@ inline constexpr uint32_t kLineSizeMin = 4;
 
 // Bytes that follow the body of `frame` in the stream: 2 for CRLF, or 0.
 WC_HD inline uint32_t body_end_size(const Frame& frame) {
-  return frame.verdict == Verdict::kTextStore || frame.verdict == Verdict::kMetaStore ? 2 : 0;
+  return frame.kind == FrameKind::kTextStore || frame.kind == FrameKind::kMetaStore ? 2 : 0;
 }
 
 enum ProtocolChoice : uint8_t { kProtocolAuto = 0, kProtocolText = 1, kProtocolBinary = 2 };

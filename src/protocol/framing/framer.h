@@ -65,26 +65,26 @@ class Framer {
   WC_HD Frame* out() const { return out_ + count_; }
   WC_HD uint32_t room() const { return capacity_ - count_; }
   // The frame of a head without a body.
-  WC_HD Frame make_head(const uint8_t* head, uint64_t head_size, Verdict verdict,
+  WC_HD Frame make_head(const uint8_t* head, uint64_t head_size, FrameKind kind,
                         uint8_t detail) const {
-    return make(head, head_size, 0, verdict, detail);
+    return make(head, head_size, 0, kind, detail);
   }
   // `count` frames were written from out() on.
   WC_HD void add(uint32_t count) { count_ += count; }
 
   // REQUIRES: !full().
-  WC_HD void emit(const uint8_t* head, uint64_t head_size, uint32_t body_size, Verdict verdict,
+  WC_HD void emit(const uint8_t* head, uint64_t head_size, uint32_t body_size, FrameKind kind,
                   uint8_t detail) {
     WC_DASSERT(!full());
-    out_[count_++] = make(head, head_size, body_size, verdict, detail);
+    out_[count_++] = make(head, head_size, body_size, kind, detail);
   }
-  WC_HD void emit_status(const uint8_t* head, uint64_t head_size, Verdict verdict, Status status) {
-    emit(head, head_size, 0, verdict, static_cast<uint8_t>(status));
+  WC_HD void emit_status(const uint8_t* head, uint64_t head_size, FrameKind kind, Status status) {
+    emit(head, head_size, 0, kind, static_cast<uint8_t>(status));
   }
 
   // Ends the walk at the message at at(), whose body goes into a reservation.
-  WC_HD FrameStep stop_at_large(uint64_t head_size, uint32_t body_size, Verdict verdict) {
-    large_ = make(at_, head_size, body_size, verdict, 0);
+  WC_HD FrameStep stop_at_large(uint64_t head_size, uint32_t body_size, FrameKind kind) {
+    large_ = make(at_, head_size, body_size, kind, 0);
     pass(head_size);
     return FrameStep::kLarge;
   }
@@ -106,13 +106,13 @@ class Framer {
   }
 
  private:
-  WC_HD Frame make(const uint8_t* head, uint64_t head_size, uint32_t body_size, Verdict verdict,
+  WC_HD Frame make(const uint8_t* head, uint64_t head_size, uint32_t body_size, FrameKind kind,
                    uint8_t detail) const {
     Frame frame;
     frame.offset = offset_ + static_cast<uint32_t>(head - begin_);
     frame.body_size = body_size;
     frame.head_size = static_cast<uint16_t>(head_size);
-    frame.verdict = verdict;
+    frame.kind = kind;
     frame.detail = detail;
     frame.entry = entry_;
     return frame;

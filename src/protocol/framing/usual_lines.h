@@ -79,11 +79,11 @@ struct UsualMessage {
   uint32_t head = 0;       // where the frame's head starts in the line
   uint32_t head_size = 0;  // 0: the line has another form
   uint32_t body_size = 0;
-  Verdict verdict = Verdict::kTextLine;
+  FrameKind kind = FrameKind::kTextLine;
   uint8_t detail = 0;
 
   WC_HD bool has_body() const {
-    return verdict == Verdict::kTextStore || verdict == Verdict::kMetaStore;
+    return kind == FrameKind::kTextStore || kind == FrameKind::kMetaStore;
   }
 };
 
@@ -95,24 +95,25 @@ WC_HD __attribute__((always_inline)) inline UsualMessage usual_message(const uin
   const uint32_t command = load_as<uint32_t>(line);
   if (command == literal_word<uint32_t>("get ", 0)) {
     if (scan.blanks != 8) return {};
-    return {4, scan.size - 6, 0, Verdict::kTextKey, kKeyLast};
+    return {4, scan.size - 6, 0, FrameKind::kTextKey, kKeyLast};
   }
   if (command == literal_word<uint32_t>("set ", 0)) {
     const UsualStore store = usual_set(line, scan);
     if (store.key_size == 0) return {};
-    return {0, scan.size, store.body_size, Verdict::kTextStore,
+    return {0, scan.size, store.body_size, FrameKind::kTextStore,
             static_cast<uint8_t>(store.key_size)};
   }
   if ((scan.blanks & 7) != 4 || line[0] != 'm') return {};
   if (line[1] == 'g') {
     const uint32_t key_size = usual_meta_get(scan);
     if (key_size == 0) return {};
-    return {0, scan.size, 0, Verdict::kMetaLine, static_cast<uint8_t>(key_size)};
+    return {0, scan.size, 0, FrameKind::kMetaLine, static_cast<uint8_t>(key_size)};
   }
   if (line[1] != 's') return {};
   const UsualStore store = usual_meta_set(line, scan);
   if (store.key_size == 0) return {};
-  return {0, scan.size, store.body_size, Verdict::kMetaStore, static_cast<uint8_t>(store.key_size)};
+  return {0, scan.size, store.body_size, FrameKind::kMetaStore,
+          static_cast<uint8_t>(store.key_size)};
 }
 
 }  // namespace warpcache::protocol::framing

@@ -340,7 +340,7 @@ WC_HD inline void parse_usual_meta(const uint8_t* base, const Frame& frame, Requ
   constexpr uint32_t kCommand = 3;  // bytes, with the blank
   const uint32_t key_end = frame.offset + kCommand + frame.detail;
   const uint32_t line_end = frame.offset + frame.head_size - 2;
-  if (frame.verdict != Verdict::kMetaStore) {
+  if (frame.kind != FrameKind::kMetaStore) {
     request.protocol = Protocol::kMeta;
     meta_detail::Flags flags;
     flags.key = {base + frame.offset + kCommand, frame.detail};

@@ -54,24 +54,24 @@ inline constexpr bool kUsualIsTried = true;
 // REQUIRES: `request` is empty.
 WC_HD inline void parse_message(const Frame& frame, uint8_t* base, Request& request) {
   const Bytes head = {base + frame.offset, frame.head_size};
-  switch (frame.verdict) {
-    case Verdict::kTextKey:
+  switch (frame.kind) {
+    case FrameKind::kTextKey:
       return parse_text_key(frame, request);
-    case Verdict::kTextLine:
+    case FrameKind::kTextLine:
       return parse_text_line(base, head, request);
-    case Verdict::kMetaLine:
+    case FrameKind::kMetaLine:
       if (frame.detail == 0) {
         parse_meta_line(base, head, false, request);
       } else if (kUsualIsTried || !parse_showing_get(base, frame, request)) {
         parse_usual_meta(base, frame, request);
       }
       break;
-    case Verdict::kTextStore:
+    case FrameKind::kTextStore:
       if (kUsualIsTried || frame.detail == 0 || !parse_usual_set(base, frame, request)) {
         parse_text_store(base, head, request);
       }
       return set_body(frame, request);
-    case Verdict::kMetaStore:
+    case FrameKind::kMetaStore:
       if (frame.detail != 0) {
         parse_usual_meta(base, frame, request);
       } else {
@@ -79,20 +79,20 @@ WC_HD inline void parse_message(const Frame& frame, uint8_t* base, Request& requ
       }
       set_body(frame, request);
       break;
-    case Verdict::kRefusedStore:
+    case FrameKind::kRefusedStore:
       parse_refused_line(base, head, request);
       set_refusal(frame, request);
       break;
-    case Verdict::kBinary:
+    case FrameKind::kBinary:
       parse_binary_head(base, frame.offset, request);
       if (frame.body_size != 0 || request.op != Op::kStats) set_body(frame, request);
       return;
-    case Verdict::kRefusedBinary:
+    case FrameKind::kRefusedBinary:
       parse_binary_head(base, frame.offset, request);
       return set_refusal(frame, request);
-    case Verdict::kInvalidBinary:
+    case FrameKind::kInvalidBinary:
       return parse_binary_invalid(base, frame, request);
-    case Verdict::kInvalid:
+    case FrameKind::kInvalid:
       return make_invalid(request, static_cast<Status>(frame.detail));
   }
   if ((request.bits & kKeyIsBase64) != 0 && request.op != Op::kInvalid) decode_key(base, request);
@@ -104,10 +104,10 @@ WC_HD inline void parse_message(const Frame& frame, uint8_t* base, Request& requ
 // base64 key in place, so a frame can be parsed only once.
 WC_HD inline void parse_request(const Frame& frame, uint8_t* base, Request& request) {
   set_zero(request);
-  if (WC_LIKELY(frame.verdict == Verdict::kTextKey)) return parse_text_key(frame, request);
+  if (WC_LIKELY(frame.kind == FrameKind::kTextKey)) return parse_text_key(frame, request);
   if (parse_detail::kUsualIsTried && frame.detail != 0) {
-    if (frame.verdict == Verdict::kMetaLine && parse_showing_get(base, frame, request)) return;
-    if (frame.verdict == Verdict::kTextStore && parse_usual_set(base, frame, request)) {
+    if (frame.kind == FrameKind::kMetaLine && parse_showing_get(base, frame, request)) return;
+    if (frame.kind == FrameKind::kTextStore && parse_usual_set(base, frame, request)) {
       return parse_detail::set_body(frame, request);
     }
   }

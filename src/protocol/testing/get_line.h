@@ -78,7 +78,7 @@ inline GetLineComparison compare_get_line(const std::string& payload, uint32_t s
     parse_request(frame, input.data(), request);
     const bool is_last = &frame == &frames.back();
     constexpr uint32_t kKnown = kReturnValue | kReturnCas | kLastKey;
-    if (frame.verdict != Verdict::kTextKey || request.op != Op::kGet ||
+    if (frame.kind != FrameKind::kTextKey || request.op != Op::kGet ||
         (request.bits & ~kKnown) != 0 || ((request.bits & kLastKey) != 0) != is_last) {
       is_get_line = false;
       break;

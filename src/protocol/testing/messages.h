@@ -23,44 +23,44 @@ inline const std::string kLongKey(251, 'k');  // one byte too long
 
 inline FrameLimits default_limits() { return {1024 * 1024, 64 * 1024, true, kProtocolAuto}; }
 
-inline const char* name_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kTextLine:
+inline const char* name_of(FrameKind kind) {
+  switch (kind) {
+    case FrameKind::kTextLine:
       return "line";
-    case Verdict::kTextStore:
+    case FrameKind::kTextStore:
       return "store";
-    case Verdict::kTextKey:
+    case FrameKind::kTextKey:
       return "key";
-    case Verdict::kMetaLine:
+    case FrameKind::kMetaLine:
       return "meta";
-    case Verdict::kMetaStore:
+    case FrameKind::kMetaStore:
       return "metastore";
-    case Verdict::kBinary:
+    case FrameKind::kBinary:
       return "binary";
-    case Verdict::kInvalid:
+    case FrameKind::kInvalid:
       return "invalid";
-    case Verdict::kInvalidBinary:
+    case FrameKind::kInvalidBinary:
       return "invalidbinary";
-    case Verdict::kRefusedStore:
+    case FrameKind::kRefusedStore:
       return "refused";
-    case Verdict::kRefusedBinary:
+    case FrameKind::kRefusedBinary:
       return "refusedbinary";
   }
   return "?";
 }
 
 inline bool has_inline_body(const Frame& frame) {
-  return frame.verdict == Verdict::kTextStore || frame.verdict == Verdict::kMetaStore ||
-         frame.verdict == Verdict::kBinary;
+  return frame.kind == FrameKind::kTextStore || frame.kind == FrameKind::kMetaStore ||
+         frame.kind == FrameKind::kBinary;
 }
 
-// All fields of a frame except its offset: "verdict<head>detail:body_size=body". The detail of a
+// All fields of a frame except its offset: "kind<head>detail:body_size=body". The detail of a
 // usual line, the size of its key, is left out: it says nothing that the line does not say, and a
 // line whose body is large has none.
 inline std::string describe(const Frame& frame, const uint8_t* base) {
-  const bool line = frame.verdict == Verdict::kTextStore || frame.verdict == Verdict::kMetaStore ||
-                    frame.verdict == Verdict::kMetaLine;
-  std::string text = std::string(name_of(frame.verdict)) + "<" +
+  const bool line = frame.kind == FrameKind::kTextStore || frame.kind == FrameKind::kMetaStore ||
+                    frame.kind == FrameKind::kMetaLine;
+  std::string text = std::string(name_of(frame.kind)) + "<" +
                      text_of({base + frame.offset, frame.head_size}) + ">" +
                      std::to_string(line ? 0 : frame.detail);
   if (frame.body_size != 0) {

@@ -18,12 +18,12 @@ namespace warpcache::protocol::testing {
 // Where the line of a frame starts, if it may be a usual one.
 inline bool find_usual_line(const Frame& frame, Bytes input, uint32_t& start) {
   start = frame.offset;
-  switch (frame.verdict) {
-    case Verdict::kTextStore:
-    case Verdict::kMetaStore:
-    case Verdict::kMetaLine:
+  switch (frame.kind) {
+    case FrameKind::kTextStore:
+    case FrameKind::kMetaStore:
+    case FrameKind::kMetaLine:
       return frame.detail != 0;
-    case Verdict::kTextKey:
+    case FrameKind::kTextKey:
       start = frame.offset - 4;
       return frame.detail == kKeyLast && frame.offset >= 4 &&
              std::memcmp(input.data + start, "get ", 4) == 0;
@@ -61,9 +61,9 @@ inline void check_usual_line(const Frame& frame, const FrameLimits& limits, Byte
   Frame other = {};
   WC_ASSERT(frame_any_line(limits, input, start, frame.entry, &other, 1) == 1);
   WC_ASSERT(other.offset == frame.offset && other.head_size == frame.head_size &&
-            other.body_size == frame.body_size && other.verdict == frame.verdict &&
+            other.body_size == frame.body_size && other.kind == frame.kind &&
             other.entry == frame.entry);
-  WC_ASSERT(other.detail == (frame.verdict == Verdict::kTextKey ? frame.detail : 0));
+  WC_ASSERT(other.detail == (frame.kind == FrameKind::kTextKey ? frame.detail : 0));
   const Request usual = request_of(frame, input);
   const Request any = request_of(other, input);
   WC_ASSERT(std::memcmp(&usual, &any, sizeof usual) == 0);
@@ -74,7 +74,7 @@ inline void check_usual_line(const Frame& frame, const FrameLimits& limits, Byte
 inline void check_get_line(const Frame* frames, uint32_t count, uint32_t first,
                            const FrameLimits& limits, Bytes input, bool in_line) {
   const uint32_t offset = frames[first].offset;
-  if (frames[first].verdict != Verdict::kTextKey || offset < 4) return;
+  if (frames[first].kind != FrameKind::kTextKey || offset < 4) return;
   if (std::memcmp(input.data + offset - 4, "get ", 4) != 0) return;
   if (offset == 4 ? in_line : input.data[offset - 5] != '\n') return;
   std::vector<Frame> others(count - first);
@@ -87,7 +87,7 @@ inline void check_get_line(const Frame* frames, uint32_t count, uint32_t first,
   const uint32_t end = first + found;
   // In a long line an error follows the keys before one that is too long.
   WC_ASSERT(end == count || others[found - 1].detail == kKeyLast ||
-            frames[end].verdict == Verdict::kInvalid);
+            frames[end].kind == FrameKind::kInvalid);
 }
 
 // Checks `frames`, which frame() has made of `input` with `limits`. `in_line`: the input starts

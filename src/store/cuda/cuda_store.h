@@ -86,7 +86,7 @@ class CudaStore final : public StoreOwner {
   Status reserve(uint8_t key_size, uint32_t value_size, MutableBytes* parts, uint32_t* id);
   void abandon(uint32_t id);  // nothing happens if it is used up
   uint32_t reserved_parts_max(uint32_t value_size) const {
-    return chain_segments(core_, item_bytes(UINT8_MAX, value_size));
+    return static_cast<uint32_t>(chain_segments(core_, item_bytes(UINT8_MAX, value_size)));
   }
   uint32_t segment_size() const { return core_.segment_size(); }
   // Whether all parts of a value of this size are in the host's memory.

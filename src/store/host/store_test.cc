@@ -43,8 +43,8 @@ TEST(Store, ItemsOfARunAreLikeOthers) {
   for (uint64_t round = 0; round < 5000; ++round) {
     worker.enter();
     const uint32_t bytes = static_cast<uint32_t>(item_footprint(1, 100));
-    const auto ttl_class = static_cast<uint32_t>(round % 2);
-    const auto run = begin_run(core, worker.thread(), 3 * bytes, ttl_class);
+    const auto expiry_class = static_cast<uint32_t>(round % 2);
+    const auto run = begin_run(core, worker.thread(), 3 * bytes, expiry_class);
     if (run.data == nullptr) {
       worker.leave();
       ASSERT_EQ(store->reclaim(3 * bytes), Status::kOk);
@@ -55,7 +55,7 @@ TEST(Store, ItemsOfARunAreLikeOthers) {
     for (uint32_t i = 0; i < 3; ++i) {
       items[i] = detail::init_item(run.data + i * bytes, 1, 100, 0, Layout::kPlain);
     }
-    end_run(core, worker.thread(), 3 * bytes, ttl_class);
+    end_run(core, worker.thread(), 3 * bytes, expiry_class);
     const std::string text = make_value(round, round, 100);
     worker.thread().prepared = items[0];
     EXPECT_EQ(worker.set("a", text), Status::kOk);

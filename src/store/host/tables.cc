@@ -30,7 +30,7 @@ constexpr uint32_t kBaseDepthMin = 8;         // 256 pairs: the hash bits in slo
 constexpr uint32_t kBaseDepthMax = 24;
 constexpr uint32_t kSegmentsPerAppendPoint =
     64;  // open segments take at most a sixteenth, in all classes together
-constexpr uint32_t kSegmentsForTtlClasses = 4096;
+constexpr uint32_t kSegmentsForExpiryClasses = 4096;
 constexpr uint64_t kReachFactor = 4;
 constexpr uint64_t kReachMax = uint64_t{1} << 44;  // 16 TiB: 40 bits of granules
 
@@ -118,7 +118,7 @@ void Tables::fill(const StoreConfig& config, const Core& core, int64_t unix_star
   shared.base_depth = core.base_depth;
   shared.append_point_count =
       std::clamp(limit / kSegmentsPerAppendPoint, 1u, std::clamp(config.threads, 1u, readers_max_));
-  shared.ttl_classes = limit >= kSegmentsForTtlClasses ? kTtlClassesMax : 1;
+  shared.expiry_classes = limit >= kSegmentsForExpiryClasses ? kExpiryClassesMax : 1;
   shared.low_water_share = config.low_water_share;
   shared.low_water_share_max = config.low_water_share_max;
   shared.copy_reserve = kLeaderReserve + evacuators_for(limit, config.evacuators_max);
@@ -179,7 +179,7 @@ bool Tables::restore(const std::vector<uint8_t>& from, const Core& core) const {
   std::memcpy(static_cast<void*>(&shared), from.data(), sizeof(Shared));
   // What follows from the command line, and what only a process has.
   shared.append_point_count = fresh.append_point_count;
-  shared.ttl_classes = fresh.ttl_classes;
+  shared.expiry_classes = fresh.expiry_classes;
   shared.low_water_share = fresh.low_water_share;
   shared.low_water_share_max = fresh.low_water_share_max;
   shared.copy_reserve = fresh.copy_reserve;

@@ -274,6 +274,12 @@ WC_HD inline Candidate home_hint(const Core& core, uint64_t hash) {
   return home_hint(core, hash, load_acquire(&core.shared->pair_count));
 }
 
+WC_HD inline void prefetch_item(const Core& core, Slot slot) {
+  const Item* item = core.item_in(slot);
+  prefetch(item);
+  if (slot_lines(slot) > 1) prefetch(reinterpret_cast<const uint8_t*>(item) + 64);
+}
+
 // Looks for tag and slot only, and prefetches what the comparison will read. REQUIRES: `hint` is a
 // home_hint(); what was seen there is added.
 WC_HD inline void probe_home(const Core& core, uint64_t hash, Candidate& hint) {
@@ -282,9 +288,7 @@ WC_HD inline void probe_home(const Core& core, uint64_t hash, Candidate& hint) {
     const uint32_t way = first_way(mask);
     const Slot slot = load_acquire(&home->slots[way]);
     if (!slot_fits(slot, hash)) continue;
-    const Item* item = core.item_in(slot);
-    prefetch(item);
-    if (slot_lines(slot) > 1) prefetch(reinterpret_cast<const uint8_t*>(item) + 64);
+    prefetch_item(core, slot);
     hint.slot = slot;
     hint.way = way;
     return;
@@ -294,7 +298,7 @@ WC_HD inline void probe_home(const Core& core, uint64_t hash, Candidate& hint) {
 // The same in two steps, where other work lies between: the first reads the line of the tags and
 // prefetches the slot's, the second reads that and prefetches the item. REQUIRES, as above: `hint`
 // is a home_hint(), and of the second: the first came before.
-WC_HD inline void probe_tags(uint64_t hash, Candidate& hint) {
+WC_HD inline void prefetch_slot(uint64_t hash, Candidate& hint) {
   const uint32_t mask = match_tag(*hint.set, tag_of(hash));
   if (mask == 0) {
     hint.way = kWays;
@@ -304,13 +308,11 @@ WC_HD inline void probe_tags(uint64_t hash, Candidate& hint) {
   prefetch(&hint.set->slots[hint.way]);
 }
 
-WC_HD inline void probe_slot(const Core& core, uint64_t hash, Candidate& hint) {
+WC_HD inline void prefetch_item(const Core& core, uint64_t hash, Candidate& hint) {
   if (hint.way == kWays) return;  // a miss, nearly always: nothing to prefetch
   const Slot slot = load_acquire(&hint.set->slots[hint.way]);
   if (WC_UNLIKELY(!slot_fits(slot, hash))) return probe_home(core, hash, hint);
-  const Item* item = core.item_in(slot);
-  prefetch(item);
-  if (slot_lines(slot) > 1) prefetch(reinterpret_cast<const uint8_t*>(item) + 64);
+  prefetch_item(core, slot);
   hint.slot = slot;
 }
 

@@ -17,7 +17,7 @@
 
 namespace warpcache::store {
 
-inline constexpr uint32_t kTtlClassesMax = 4;
+inline constexpr uint32_t kExpiryClassesMax = 4;
 inline constexpr uint32_t kFreeWordSegments = 64;
 
 class Observer;  // observer.h
@@ -47,7 +47,7 @@ struct EvictedMail {
 // Where a thread appends. An append point has one open segment for each expiry class.
 struct alignas(64) AppendPoint {
   uint32_t lock;
-  SegmentId open[kTtlClassesMax];
+  SegmentId open[kExpiryClassesMax];
   uint32_t reserved[11];
 };
 static_assert(sizeof(AppendPoint) == 64);
@@ -59,7 +59,7 @@ struct Shared {
   uint32_t segments_max;  // entries of the table: the limit can be raised to this
   uint32_t base_depth;    // the index starts with 2^base_depth pairs
   uint32_t append_point_count;
-  uint32_t ttl_classes;
+  uint32_t expiry_classes;
   uint32_t low_water_share;
   uint32_t copy_reserve;      // segments that only maintenance may take
   bool keep_all;              // -M: nothing alive is evicted

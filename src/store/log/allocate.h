@@ -22,13 +22,11 @@ struct Allocation {
   WC_HD explicit operator bool() const { return item != nullptr; }
 };
 
-// Expiry classes: items with less time to live than these seconds are in class 1, 2 or 3; all
-// others are in class 0.
-inline constexpr uint32_t kTtlClassSeconds[kTtlClassesMax] = {0, 24 * 3600, 3600, 300};
-
-WC_HD inline uint32_t ttl_class(const Shared& shared, uint32_t expiry) {
+// Items that live less than a day, an hour, or five minutes are in class 1, 2 or 3, all others in
+// class 0.
+WC_HD inline uint32_t expiry_class(const Shared& shared, uint32_t expiry) {
   const uint32_t now = load_relaxed(&shared.now);
-  if (shared.ttl_classes == 1 || expiry == 0 || expiry <= now) return 0;
+  if (shared.expiry_classes == 1 || expiry == 0 || expiry <= now) return 0;
   const uint32_t left = expiry - now;
   if (left >= 24 * 3600) return 0;
   if (left >= 3600) return 1;
@@ -36,9 +34,8 @@ WC_HD inline uint32_t ttl_class(const Shared& shared, uint32_t expiry) {
 }
 
 // Segments that a chain for an item above plain_size_max() takes at most.
-WC_HD inline uint32_t chain_segments(const Core& core, uint64_t bytes) {
-  return static_cast<uint32_t>((bytes + kChainItemAt + core.segment_size() - 1) >>
-                               core.segment_shift);
+WC_HD inline uint64_t chain_segments(const Core& core, uint64_t bytes) {
+  return (bytes + kChainItemAt + core.segment_size() - 1) >> core.segment_shift;
 }
 
 // An item of these sizes can never be stored, however empty the store is: a chain takes at most
@@ -46,7 +43,7 @@ WC_HD inline uint32_t chain_segments(const Core& core, uint64_t bytes) {
 WC_HD inline bool is_too_large(const Core& core, uint32_t key_size, uint64_t value_size) {
   const uint64_t bytes = item_bytes(key_size, value_size);
   if (bytes <= core.plain_size_max()) return false;
-  const uint64_t segments = (bytes + kChainItemAt + core.segment_size() - 1) >> core.segment_shift;
+  const uint64_t segments = chain_segments(core, bytes);
   const uint64_t limit = load_relaxed(&core.shared->segment_limit);
   const uint64_t index = load_relaxed(&core.shared->index_segments);
   return value_size > UINT32_MAX || segments > (limit - index) * 3 / 4;
@@ -131,7 +128,8 @@ WC_HD inline Status allocate_item(const Core& core, const ThreadContext& thread,
   const uint32_t bytes = static_cast<uint32_t>(item_footprint(key_size, value_size));
   AppendPoint& point = core.append_points[thread.append_point];
   SpinGuard guard(&point.lock);
-  const SegmentId open = detail::open_segment(core, point.open[ttl_class(shared, expiry)], bytes);
+  const SegmentId open =
+      detail::open_segment(core, point.open[expiry_class(shared, expiry)], bytes);
   if (open == kNoSegment) return Status::kDeferred;
   core.segment(open).note_expiry(expiry);
   allocation.item = detail::init_item(detail::append(core, open, bytes), key_size, value_size,
@@ -153,10 +151,10 @@ struct Run {
 // until then the append point is locked. With data null there is no free space, nothing is locked,
 // and allocate_item() says why.
 WC_HD inline Run begin_run(const Core& core, const ThreadContext& thread, uint32_t first,
-                           uint32_t ttl_class) {
+                           uint32_t expiry_class) {
   AppendPoint& point = core.append_points[thread.append_point];
   spin_lock(&point.lock);
-  const SegmentId open = detail::open_segment(core, point.open[ttl_class], first);
+  const SegmentId open = detail::open_segment(core, point.open[expiry_class], first);
   if (open == kNoSegment) {
     spin_unlock(&point.lock);
     return {};
@@ -167,28 +165,39 @@ WC_HD inline Run begin_run(const Core& core, const ThreadContext& thread, uint32
 
 // `bytes`: the size of the items that the caller made.
 WC_HD inline void end_run(const Core& core, const ThreadContext& thread, uint32_t bytes,
-                          uint32_t ttl_class) {
+                          uint32_t expiry_class) {
   AppendPoint& point = core.append_points[thread.append_point];
-  (void)detail::append(core, point.open[ttl_class], bytes);
+  (void)detail::append(core, point.open[expiry_class], bytes);
   spin_unlock(&point.lock);
 }
 
-// Gives unpublished space back. A chain becomes free at once, and so do the last bytes of an open
-// segment; other bytes stay unused until the segment is reclaimed.
+namespace detail {
+
+// Gives the space of an item that will not be published back: at once if it is the last of an open
+// segment, else with the segment.
+WC_HD inline void leave_in_log(const Core& core, uint32_t append_point, Item* item) {
+  AppendPoint& point = core.append_points[append_point];
+  SpinGuard guard(&point.lock);
+  store_release(&item->dropped, uint8_t{1});
+  const SegmentId id = core.segment_of(item);
+  SegmentEntry& entry = core.segment(id);
+  if (entry.load_state() != SegmentState::kOpen) return;
+  const uint32_t bytes = static_cast<uint32_t>(item_footprint(*item));
+  const uint64_t end = core.offset_of(item) + bytes;
+  const uint32_t used = load_relaxed(&entry.used);
+  if (end == (uint64_t{id} << core.segment_shift) + used) store_relaxed(&entry.used, used - bytes);
+}
+
+}  // namespace detail
+
+// Gives unpublished space back. A chain becomes free at once.
 WC_HD inline void abandon_item(const Core& core, const ThreadContext& thread,
                                Allocation& allocation) {
   const SegmentId id = core.segment_of(allocation.item);
   if (allocation.item->chained()) {
     free_chain(core, id);
   } else {
-    AppendPoint& point = core.append_points[thread.append_point];
-    SpinGuard guard(&point.lock);
-    SegmentEntry& entry = core.segment(id);
-    store_relaxed(&allocation.item->dropped, 1);
-    const uint64_t end = core.offset_of(allocation.item) + allocation.bytes;
-    const bool open = entry.load_state() == SegmentState::kOpen;
-    const bool last = end == (uint64_t{id} << core.segment_shift) + load_relaxed(&entry.used);
-    if (open && last) store_relaxed(&entry.used, load_relaxed(&entry.used) - allocation.bytes);
+    detail::leave_in_log(core, thread.append_point, allocation.item);
   }
   allocation = {};
 }

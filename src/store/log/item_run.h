@@ -17,8 +17,8 @@ namespace warpcache::store {
 // taken meanwhile.
 class ItemRun {
  public:
-  WC_HD ItemRun(const Core& core, const ThreadContext& thread, uint32_t ttl_class)
-      : core_(core), thread_(thread), ttl_class_(ttl_class) {}
+  WC_HD ItemRun(const Core& core, const ThreadContext& thread, uint32_t expiry_class)
+      : core_(core), thread_(thread), expiry_class_(expiry_class) {}
   WC_HD ~ItemRun() { end(); }
   ItemRun(const ItemRun&) = delete;
   ItemRun& operator=(const ItemRun&) = delete;
@@ -43,20 +43,20 @@ class ItemRun {
   // The next segment is begun when this one is full, as with single items.
   WC_HD bool begin(uint32_t first) {
     end();
-    run_ = begin_run(core_, thread_, first, ttl_class_);
+    run_ = begin_run(core_, thread_, first, expiry_class_);
     return run_.data != nullptr;
   }
   WC_HD void end() {
     if (run_.data == nullptr) return;
     fetch_add(&segment().live, used_);
-    end_run(core_, thread_, used_, ttl_class_);
+    end_run(core_, thread_, used_, expiry_class_);
     run_ = {};
     used_ = 0;
   }
 
   const Core& core_;
   const ThreadContext& thread_;
-  uint32_t ttl_class_;
+  uint32_t expiry_class_;
   uint32_t used_ = 0;   // bytes of the run
   uint32_t noted_ = 0;  // the expiry of its last item
   Run run_;

@@ -162,21 +162,6 @@ WC_HD inline Status reserve_apart(const Core& core, const ChainShape& shape, uin
   return Status::kOutOfMemory;
 }
 
-// Gives back the space of a reservation that ends: at once if it is the last of an open segment,
-// else with the segment.
-WC_HD inline void leave_in_log(const Core& core, uint32_t append_point, Item* item) {
-  AppendPoint& point = core.append_points[append_point];
-  SpinGuard guard(&point.lock);
-  store_release(&item->dropped, uint8_t{1});
-  const SegmentId id = core.segment_of(item);
-  SegmentEntry& entry = core.segment(id);
-  if (entry.load_state() != SegmentState::kOpen) return;
-  const uint32_t bytes = static_cast<uint32_t>(item_footprint(*item));
-  const uint64_t end = core.offset_of(item) + bytes;
-  const uint32_t used = load_relaxed(&entry.used);
-  if (end == (uint64_t{id} << core.segment_shift) + used) store_relaxed(&entry.used, used - bytes);
-}
-
 }  // namespace detail
 
 // Takes space for an item. kOk: `id` is not 0. kTooLarge: it never fits. kOutOfMemory: others
@@ -222,7 +207,7 @@ WC_HD inline Status allocate_from_reservation(const Core& core, const ThreadCont
   WC_ASSERT(staged != nullptr);
   // Items with a short time to live lie in other segments of the log.
   const bool stays =
-      staged->chained() || (detail::is_in_log(core, id) && ttl_class(*core.shared, expiry) == 0);
+      staged->chained() || (detail::is_in_log(core, id) && expiry_class(*core.shared, expiry) == 0);
   if (stays) {
     const bool chained = staged->chained();
     staged->store_expiry(expiry);

@@ -94,9 +94,9 @@ class Maintainer {
   // Empties one segment in which everything has expired. True: call again, but at most
   // kExpireStepsMax times a second.
   WC_HD bool expire();
-  // In a full store: evicts one segment more than maintain() does. Called once a second, so what an
-  // item stored at a quiet time evicts leaves within a second, and not only with the item that
-  // fills its segment: who watches evictions expects it soon. True: call again.
+  // In a full store: evicts one segment more than maintain() does. Called once a second, so that
+  // evictions by a slow stream of sets are seen within a second, not only when the next segment is
+  // full. True: call again.
   WC_HD bool evict_ahead();
   // Removes expired and flushed items from the next pairs of the index. False: nothing is left to
   // look at, until expire() finds that more has expired or something is flushed. A caller makes at
@@ -465,7 +465,8 @@ WC_HD inline bool Maintainer::maintain(uint32_t steps_max) {
 }
 
 WC_HD inline Maintainer::Space Maintainer::reclaim(uint64_t bytes) {
-  const uint32_t count = bytes > core_.plain_size_max() ? chain_segments(core_, bytes) : 1;
+  const uint32_t count =
+      bytes > core_.plain_size_max() ? static_cast<uint32_t>(chain_segments(core_, bytes)) : 1;
   // One more, since the index may hold one back.
   const uint32_t need = core_.shared->copy_reserve + count + 1;
   reclaimer_.free_retired();

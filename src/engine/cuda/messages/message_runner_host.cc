@@ -7,7 +7,6 @@
 
 #include "base/mem.h"
 #include "engine/cuda/messages/message_runner.h"
-#include "engine/long_reply.h"
 #include "engine/replies.h"
 #include "protocol/compose/admin_reply.h"
 #include "request/stages.h"

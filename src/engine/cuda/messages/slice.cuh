@@ -155,9 +155,9 @@ class SliceRunner {
   }
   __device__ void publish();
   __device__ bool has_body() const {
-    return frame_.verdict == protocol::Verdict::kTextStore ||
-           frame_.verdict == protocol::Verdict::kMetaStore ||
-           frame_.verdict == protocol::Verdict::kBinary;
+    return frame_.kind == protocol::FrameKind::kTextStore ||
+           frame_.kind == protocol::FrameKind::kMetaStore ||
+           frame_.kind == protocol::FrameKind::kBinary;
   }
   __device__ bool is_reserved() const {
     return info_.reservation != 0 && info_.reserved_frame == first_ + me_;

@@ -212,8 +212,8 @@ __device__ inline void SliceRunner::prepare() {
     // A chain is published where it lies, or written by its own thread.
     wants = footprint_of(true, key_size, value_size) <= core.plain_size_max();
   }
-  const uint32_t ttl_class = wants ? store::ttl_class(*core.shared, expiry) : 0;
-  prepare_items(core, thread_, wants, key_size, value_size, expiry, ttl_class);
+  const uint32_t expiry_class = wants ? store::expiry_class(*core.shared, expiry) : 0;
+  prepare_items(core, thread_, wants, key_size, value_size, expiry, expiry_class);
   store::Item* const item = thread_.prepared;
   thread_.prepared = nullptr;
   // The threads of a warp write their own short values at the same time.

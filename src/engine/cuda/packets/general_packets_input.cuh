@@ -93,10 +93,10 @@ __device__ inline void GeneralPackets::prepare_space(bool runs) {
                        request.op == protocol::Op::kReplace);
   const uint32_t expiry = stores ? request::expiry_second(request.exptime, context_.clock) : 0;
   const store::Core& core = context_.store.core;
-  const uint32_t ttl_class = stores ? store::ttl_class(*core.shared, expiry) : 0;
+  const uint32_t expiry_class = stores ? store::expiry_class(*core.shared, expiry) : 0;
   const bool wants =
       stores && footprint_of(true, request.key_size, request.value_size) <= core.plain_size_max();
-  prepare_items(core, thread_, wants, request.key_size, request.value_size, expiry, ttl_class);
+  prepare_items(core, thread_, wants, request.key_size, request.value_size, expiry, expiry_class);
 }
 
 // Returns whether there is something to answer.

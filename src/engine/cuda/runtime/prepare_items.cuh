@@ -17,16 +17,16 @@ __device__ inline uint32_t footprint_of(bool wants, uint32_t key_size, uint32_t 
 
 // Allocates items for the lanes that want one, as many in one step as the open segment has space
 // for: one lock instead of up to 32. The result is in ThreadContext::prepared; null: allocate in
-// the usual way. `ttl_class`: of `expiry`. REQUIRES: no item is above plain_size_max(). Called by a
-// whole warp.
+// the usual way. `expiry_class`: of `expiry`. REQUIRES: no item is above plain_size_max(). Called
+// by a whole warp.
 __device__ inline void prepare_items(const store::Core& core, store::ThreadContext& thread,
                                      bool wants, uint32_t key_size, uint32_t value_size,
-                                     uint32_t expiry, uint32_t ttl_class) {
+                                     uint32_t expiry, uint32_t expiry_class) {
   uint32_t unserved = __ballot_sync(gpu::kAllLanes, wants);
   while (unserved != 0) {
     const int first = __ffs(static_cast<int>(unserved)) - 1;
-    const uint32_t one_class = __shfl_sync(gpu::kAllLanes, ttl_class, first);
-    const bool waits = (unserved >> gpu::lane_id() & 1) != 0 && ttl_class == one_class;
+    const uint32_t one_class = __shfl_sync(gpu::kAllLanes, expiry_class, first);
+    const bool waits = (unserved >> gpu::lane_id() & 1) != 0 && expiry_class == one_class;
     const uint32_t bytes = footprint_of(waits, key_size, value_size);
     const uint32_t end = gpu::warp_sum_to(bytes);
     const uint32_t least = __shfl_sync(gpu::kAllLanes, bytes, first);

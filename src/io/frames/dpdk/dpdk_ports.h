@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ports of frames on a DPDK device, which share its pairs of queues. DPDK is needed only by who
-// asks for such a port, so the code that uses it is a module that is loaded then (dpdk_module.cc).
+// asks for such a port, so the code that uses it is a module that is loaded then (io/module.h).
 #pragma once
 
 #include <cstdint>

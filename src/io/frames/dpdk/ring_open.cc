@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "io/frames/dpdk/dpdk_eal.h"
-#include "io/frames/dpdk/ring_peer.h"
+#include "io/frames/dpdk/ring_client.h"
 #include "io/frames/dpdk/ring_port.h"
 
 namespace warpcache::io {
@@ -68,7 +68,7 @@ std::string open_peer(const DpdkSettings& settings,
   failure = await_rings(*peer, settings.queues, kReadyMsMax);
   if (!failure.empty()) return failure;
   for (uint32_t queue = 0; queue < settings.queues; ++queue) {
-    ports->push_back(std::make_unique<RingPeerPort>(peer, queue));
+    ports->push_back(std::make_unique<RingClientPort>(peer, queue));
   }
   return "";
 }

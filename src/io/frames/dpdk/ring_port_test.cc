@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/testing/patience.h"
-#include "io/frames/dpdk/ring_peer.h"
+#include "io/frames/dpdk/ring_client.h"
 #include "io/frames/testing/received.h"
 
 namespace warpcache::io {
@@ -68,7 +68,7 @@ class RingTest : public testing::TestWithParam<std::pair<uint32_t, uint32_t>> {
     peer->shared = server_->shared;
     ASSERT_EQ(await_rings(*peer, layout().queues(), kPatienceMs), "");
     for (uint32_t queue = 0; queue < layout().queues(); ++queue) {
-      peers_.push_back(std::make_unique<RingPeerPort>(peer, queue));
+      peers_.push_back(std::make_unique<RingClientPort>(peer, queue));
       peer_memories_.push_back(std::make_unique<FrameMemory>(*peers_.back(), 256));
     }
   }
@@ -129,7 +129,7 @@ class RingTest : public testing::TestWithParam<std::pair<uint32_t, uint32_t>> {
   void* memory_ = MAP_FAILED;
   std::vector<std::unique_ptr<RingPort>> ports_;
   std::vector<std::unique_ptr<FrameMemory>> memories_;
-  std::vector<std::unique_ptr<RingPeerPort>> peers_;
+  std::vector<std::unique_ptr<RingClientPort>> peers_;
   std::vector<std::unique_ptr<FrameMemory>> peer_memories_;
   FrameBuffer* burst_ = nullptr;
 };

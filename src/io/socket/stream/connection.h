@@ -49,9 +49,9 @@ struct Connection {
   bool later = false;        // with more_now: not at once, see later.cc
   bool waits_later = false;  // is in the list of later.cc
   bool closing = false;      // close as soon as nothing is unsent
-  bool unread = false;       // is in the list of unread.cc
+  bool tls_pending = false;  // is in the list of tls_pending.cc
 
-  StreamEnd end() const { return {fd, tls.get()}; }
+  StreamSocket end() const { return {fd, tls.get()}; }
 };
 
 class ConnectionTable {

@@ -4,21 +4,14 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <algorithm>
-#include <array>
 #include <utility>
 
 #include "base/byte_pipe.h"
 #include "io/socket/socket_transport.h"
+#include "io/stillest.h"
 
 namespace warpcache::io {
 namespace {
-
-// While the store has no space for other bodies, a body without a new byte for longer than this is
-// cancelled.
-constexpr uint32_t kStillBodyS = 1;
-// The most bodies that a thread cancels in a second.
-constexpr uint32_t kBodiesCancelledMax = 16;
 
 bool has_input(int fd) {
   uint8_t byte = 0;
@@ -44,28 +37,6 @@ bool is_endless(const Connection& connection) {
 bool goes_on(const Connection& connection) {
   return is_answering(connection) ? takes_output(connection.fd) : has_input(connection.fd);
 }
-
-// The streams without progress for the longest time, in that order.
-class Stillest {
- public:
-  void add(uint32_t index, uint32_t still_s) {
-    if (count_ == found_.size() && found_.back().still_s >= still_s) return;
-    if (count_ < found_.size()) ++count_;
-    size_t at = count_ - 1;
-    for (; at > 0 && found_[at - 1].still_s < still_s; --at) found_[at] = found_[at - 1];
-    found_[at] = {index, still_s};
-  }
-  uint32_t count() const { return count_; }
-  uint32_t operator[](uint32_t at) const { return found_[at].index; }
-
- private:
-  struct Found {
-    uint32_t index;
-    uint32_t still_s;
-  };
-  std::array<Found, kBodiesCancelledMax> found_{};
-  uint32_t count_ = 0;
-};
 
 }  // namespace
 

@@ -65,7 +65,8 @@ SendResult send_records(TlsStream& tls, const ReplySpan* spans, uint32_t span_co
 
 }  // namespace
 
-SendResult send_spans(StreamEnd end, const ReplySpan* spans, uint32_t span_count, uint64_t skip) {
+SendResult send_spans(StreamSocket end, const ReplySpan* spans, uint32_t span_count,
+                      uint64_t skip) {
   if (WC_UNLIKELY(end.tls != nullptr) && !end.tls->kernel_encrypts()) {
     return send_records(*end.tls, spans, span_count, skip);
   }
@@ -140,7 +141,7 @@ bool OutQueue::holds_pins() const {
   return std::any_of(spans_.begin() + first_, spans_.end(), has_pin_to_release);
 }
 
-OutQueue::Progress OutQueue::send(StreamEnd end, PinReleaser& releaser, uint64_t& sent) {
+OutQueue::Progress OutQueue::send(StreamSocket end, PinReleaser& releaser, uint64_t& sent) {
   const auto count = static_cast<uint32_t>(spans_.size()) - first_;
   const SendResult result = send_spans(end, spans_.data() + first_, count, skip_);
   sent += result.sent;

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "io/socket/stream/stream_end.h"
+#include "io/socket/stream/stream_socket.h"
 #include "io/transport.h"
 
 namespace warpcache::io {
@@ -19,7 +19,7 @@ struct SendResult {
 
 // Sends the spans without their first `skip` bytes; does not block. One system call, unless there
 // are more spans than one call takes. With TLS the spans share records, with a system call each.
-SendResult send_spans(StreamEnd end, const ReplySpan* spans, uint32_t span_count, uint64_t skip);
+SendResult send_spans(StreamSocket end, const ReplySpan* spans, uint32_t span_count, uint64_t skip);
 
 // The unsent rest of a reply. Bytes without a pin are copied; pinned ones are sent from the store.
 // REQUIRES: drained or dropped before it is destroyed.
@@ -43,7 +43,7 @@ class OutQueue {
   bool holds_pins() const;
 
   // Continues to send. Releases the pins of spans that are sent. Adds the sent bytes to `sent`.
-  Progress send(StreamEnd end, PinReleaser& releaser, uint64_t& sent);
+  Progress send(StreamSocket end, PinReleaser& releaser, uint64_t& sent);
 
   // Releases all pins.
   void drop(PinReleaser& releaser);

@@ -12,7 +12,7 @@
 #include "base/assert.h"
 #include "base/first_of_most.h"
 #include "io/client_source.h"
-#include "io/socket/stream/stream_end.h"
+#include "io/socket/stream/stream_socket.h"
 
 namespace warpcache::io {
 

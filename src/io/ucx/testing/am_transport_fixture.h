@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -80,10 +81,16 @@ class AmTransportTest : public testing::Test, private SessionObserver, private P
   }
   const RxChunk& chunk(uint32_t burst = 0) const { return bursts_[burst].chunks.at(0); }
 
-  void opened(SessionStorage&, int) override { ++sessions_; }
+  void opened(SessionStorage& session, int) override {
+    ++sessions_;
+    opened_.push_back(&session);
+  }
   void closed(SessionStorage&, CloseReason) override { --sessions_; }
   bool holds_body(const SessionStorage&) const override { return holds_body_; }
-  void cancel_body(SessionStorage&) override { ++cancelled_; }
+  void cancel_body(SessionStorage& session) override {
+    const auto at = std::find(opened_.begin(), opened_.end(), &session);
+    cancelled_.push_back(static_cast<uint32_t>(at - opened_.begin()));
+  }
   MutableBytes body_window(const SessionStorage&, uint32_t after) override {
     for (const MutableBytes& window : windows_) {
       if (after < window.size) return {window.data + after, window.size - after};
@@ -118,7 +125,8 @@ class AmTransportTest : public testing::Test, private SessionObserver, private P
   std::vector<uint32_t> released_;
   int sessions_ = 0;
   bool holds_body_ = false;
-  int cancelled_ = 0;  // bodies
+  std::vector<const SessionStorage*> opened_;  // in this order
+  std::vector<uint32_t> cancelled_;            // bodies: which of these sessions
   uint32_t next_ = 1;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/socket/stream/stream_end.h"
+#include "io/socket/stream/stream_socket.h"
 
 namespace warpcache::io {
 

@@ -29,10 +29,10 @@ struct RingPeer {
 std::string await_rings(const RingPeer& peer, uint32_t queues, uint32_t wait_ms);
 
 // A queue of it. Frames are copied into the server's buffers; received ones stay there.
-class RingPeerPort final : public FramePort {
+class RingClientPort final : public FramePort {
  public:
   // REQUIRES: the rings are there.
-  RingPeerPort(std::shared_ptr<RingPeer> peer, uint32_t queue);
+  RingClientPort(std::shared_ptr<RingPeer> peer, uint32_t queue);
 
   MutableBytes memory() const override { return memory_; }
   bool receive(FrameBuffer& buffer, int timeout_ms) override;

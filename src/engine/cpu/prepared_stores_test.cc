@@ -2,7 +2,7 @@
 //
 // Groups of requests against the same requests one by one: sets whose items get space together, and
 // what else is run in one step.
-#include "engine/cpu/cpu_sets.h"
+#include "engine/cpu/prepared_stores.h"
 
 #include <gtest/gtest.h>
 
@@ -148,7 +148,7 @@ void expect_same(const Served& together, const Served& each) {
   store::check_accounts(each.store());
 }
 
-TEST(CpuSets, AGroupIsAnsweredAsItsRequestsAlone) {
+TEST(PreparedStores, AGroupIsAnsweredAsItsRequestsAlone) {
   Random random(1);
   Served together(uint64_t{512} << 20);
   Served each(uint64_t{512} << 20);
@@ -161,7 +161,7 @@ TEST(CpuSets, AGroupIsAnsweredAsItsRequestsAlone) {
   expect_same(together, each);
 }
 
-TEST(CpuSets, SetsOfAKeyTakeEffectInOrder) {
+TEST(PreparedStores, SetsOfAKeyTakeEffectInOrder) {
   Served served(uint64_t{64} << 20);
   EXPECT_EQ(served.say(set("k", "one") + "get k\r\n" + set("k", "two") + set("k", "three") +
                        "get k\r\ndelete k\r\n" + set("k", "four") + "get k\r\n"),
@@ -171,7 +171,7 @@ TEST(CpuSets, SetsOfAKeyTakeEffectInOrder) {
 }
 
 // Sets of a group that another request of it makes wait for memory lose their space, and get other.
-TEST(CpuSets, WhereMemoryIsShortNothingIsLost) {
+TEST(PreparedStores, WhereMemoryIsShortNothingIsLost) {
   Random random(2);
   Served served(uint64_t{64} << 20);
   const int rounds = thread_sanitizer_by_day() ? 150 : 600;
@@ -192,7 +192,7 @@ TEST(CpuSets, WhereMemoryIsShortNothingIsLost) {
 }
 
 // A group ends with its administrative command, which may have to wait for another batch.
-TEST(CpuSets, AdministrativeCommandsAmongSets) {
+TEST(PreparedStores, AdministrativeCommandsAmongSets) {
   Served served(uint64_t{64} << 20);
   std::string text;
   std::string expected;
@@ -206,7 +206,7 @@ TEST(CpuSets, AdministrativeCommandsAmongSets) {
 }
 
 // Those of a connection that has not logged in are words, not values.
-TEST(CpuSets, NothingIsPreparedBeforeTheLogin) {
+TEST(PreparedStores, NothingIsPreparedBeforeTheLogin) {
   Served served(uint64_t{64} << 20);
   TestBatch batch;
   batch.add("get a\r\n" + set("login", "secret") + set("k", "value") + "get k\r\n");
@@ -221,7 +221,7 @@ TEST(CpuSets, NothingIsPreparedBeforeTheLogin) {
 }
 
 // Who watches keys is shown every set.
-TEST(CpuSets, WatchedSetsAreShown) {
+TEST(PreparedStores, WatchedSetsAreShown) {
   Served served(uint64_t{64} << 20);
   served.admin().wants_keys_now = true;
   EXPECT_EQ(served.say(set("a", "1") + set("b", "2") + set("a", "3")),

@@ -14,7 +14,7 @@
 namespace warpcache::io {
 
 // Owns nothing.
-struct StreamEnd {
+struct StreamSocket {
   int fd = -1;
   TlsStream* tls = nullptr;  // null: plain text
 };
@@ -27,13 +27,13 @@ void finish_politely(int fd);
 ssize_t receive_tls(TlsStream& tls, const iovec* pieces, uint32_t count);
 
 // As recv().
-inline ssize_t receive_bytes(StreamEnd end, uint8_t* data, size_t size) {
+inline ssize_t receive_bytes(StreamSocket end, uint8_t* data, size_t size) {
   if (WC_UNLIKELY(end.tls != nullptr)) return end.tls->receive(data, size);
   return recv(end.fd, data, size, MSG_DONTWAIT);
 }
 
 // As recvmsg(), into several pieces.
-inline ssize_t receive_pieces(StreamEnd end, iovec* pieces, uint32_t count) {
+inline ssize_t receive_pieces(StreamSocket end, iovec* pieces, uint32_t count) {
   if (WC_UNLIKELY(end.tls != nullptr)) return receive_tls(*end.tls, pieces, count);
   msghdr message{};
   message.msg_iov = pieces;

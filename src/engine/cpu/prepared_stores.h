@@ -17,7 +17,7 @@ namespace warpcache::engine {
 // Longer values are copied when their set runs: so much of a group still fits into the caches.
 inline constexpr uint32_t kPreparedValueMax = 4 * 1024;
 
-class CpuSets {
+class PreparedStores {
  public:
   static constexpr uint32_t kGroupMax = 32;  // requests of a group
 

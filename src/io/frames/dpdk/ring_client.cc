@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/frames/dpdk/ring_peer.h"
+#include "io/frames/dpdk/ring_client.h"
 
 #include <rte_pause.h>
 #include <unistd.h>
@@ -31,12 +31,12 @@ std::string await_rings(const RingPeer& peer, uint32_t queues, uint32_t wait_ms)
   return "";
 }
 
-RingPeerPort::RingPeerPort(std::shared_ptr<RingPeer> peer, uint32_t queue)
+RingClientPort::RingClientPort(std::shared_ptr<RingPeer> peer, uint32_t queue)
     : peer_(std::move(peer)),
       queue_(queue),
       memory_(peer_->layout.port_memory(peer_->shared, peer_->layout.port_of(queue))) {}
 
-bool RingPeerPort::receive_now(FrameBuffer& buffer) {
+bool RingClientPort::receive_now(FrameBuffer& buffer) {
   ring::Slot slots[kAtOnce];
   uint32_t count = 0;
   uint64_t bytes = 0;
@@ -54,7 +54,7 @@ bool RingPeerPort::receive_now(FrameBuffer& buffer) {
   return buffer.count != 0;
 }
 
-bool RingPeerPort::receive(FrameBuffer& buffer, int timeout_ms) {
+bool RingClientPort::receive(FrameBuffer& buffer, int timeout_ms) {
   const bool goes_on = poll_frames(
       stopped_, timeout_ms, [&] { return receive_now(buffer); },
       [this] {
@@ -66,18 +66,18 @@ bool RingPeerPort::receive(FrameBuffer& buffer, int timeout_ms) {
 }
 
 // What the ring does not take goes back the next time.
-void RingPeerPort::give_back() {
+void RingClientPort::give_back() {
   const uint32_t given =
       ring::put(ring(ring::kSeen), seen_.data(), static_cast<uint32_t>(seen_.size()));
   seen_.erase(seen_.begin(), seen_.begin() + given);
 }
 
-void RingPeerPort::take_back(const FrameBuffer& /*buffer*/) {
+void RingClientPort::take_back(const FrameBuffer& /*buffer*/) {
   if (!seen_.empty()) give_back();
 }
 
 // Has at least that many empty buffers, if the server has them in time.
-bool RingPeerPort::take_buffers(uint32_t count) {
+bool RingClientPort::take_buffers(uint32_t count) {
   uint64_t deadline_us = 0;
   while (empty_.size() < count) {
     ring::Slot slots[kAtOnce];
@@ -92,7 +92,7 @@ bool RingPeerPort::take_buffers(uint32_t count) {
   return true;
 }
 
-uint32_t RingPeerPort::transmit(const ring::Slot* slots, uint32_t count) {
+uint32_t RingClientPort::transmit(const ring::Slot* slots, uint32_t count) {
   uint32_t sent = ring::put(ring(ring::kRequests), slots, count);
   const uint64_t deadline_us = sent == count ? 0 : polling_now_us() + kPatienceUs;
   while (sent < count && polling_now_us() < deadline_us) {
@@ -102,7 +102,7 @@ uint32_t RingPeerPort::transmit(const ring::Slot* slots, uint32_t count) {
   return sent;
 }
 
-void RingPeerPort::send(uint32_t /*burst*/, const TxFrame* frames, uint32_t count) {
+void RingClientPort::send(uint32_t /*burst*/, const TxFrame* frames, uint32_t count) {
   ring::Slot slots[kAtOnce];
   uint32_t lost = 0;
   for (uint32_t at = 0; at < count; at += kAtOnce) {

@@ -6,26 +6,26 @@
 
 namespace warpcache::io {
 
-void SocketTransport::set_unread(uint32_t index) {
-  if (connections_[index].unread) return;
-  connections_[index].unread = true;
-  unread_.push_back(index);
+void SocketTransport::set_tls_pending(uint32_t index) {
+  if (connections_[index].tls_pending) return;
+  connections_[index].tls_pending = true;
+  tls_pending_.push_back(index);
 }
 
-void SocketTransport::clear_unread(uint32_t index) {
-  if (!connections_[index].unread) return;
-  connections_[index].unread = false;
-  std::erase(unread_, index);
+void SocketTransport::clear_tls_pending(uint32_t index) {
+  if (!connections_[index].tls_pending) return;
+  connections_[index].tls_pending = false;
+  std::erase(tls_pending_, index);
 }
 
 // Uses at most half of the arena, as deliver_ready().
-void SocketTransport::deliver_unread(InputArena& arena, std::vector<RxChunk>& chunks) {
-  std::vector<uint32_t>& list = unread_;
+void SocketTransport::deliver_tls_pending(InputArena& arena, std::vector<RxChunk>& chunks) {
+  std::vector<uint32_t>& list = tls_pending_;
   while (!list.empty() && arena.used < arena.size / 2 && chunks.size() < kChunksMax / 2) {
     const uint32_t index = list.front();
     list.erase(list.begin());
     Connection& connection = connections_[index];
-    connection.unread = false;
+    connection.tls_pending = false;
     // Whatever else it waits for comes first; after_sending() looks again then.
     if (connection.delivered || connection.out || connection.long_reply != nullptr) continue;
     if (connection.ready_at != kNotReady || connection.waits_later) continue;

@@ -7,6 +7,7 @@ module mc_core
 #(
     parameter int ROW_BITS = 11,
     parameter int TAG_BITS = 16,
+    parameter int WAYS = 8,
     parameter bit TESTED = 1'b1,   // without, `hold` has no effect, and no logic
     parameter int GATES = 12   // streams that a test may hold back
 ) (
@@ -31,7 +32,7 @@ module mc_core
     // beats. A burst does not cross 64 bytes. Answers come in any order.
     output logic                ar_valid,
     input  logic                ar_ready,
-    output logic [ROW_BITS+10:0] ar_addr,
+    output logic [ROW_BITS+$clog2(WAYS)+7:0] ar_addr,
     output logic [2:0]          ar_len,
     output logic [5:0]          ar_tag,
     input  logic                r_valid,
@@ -39,7 +40,7 @@ module mc_core
     input  logic [127:0]        r_data,
     output logic                aw_valid,
     input  logic                aw_ready,
-    output logic [ROW_BITS+11:0] aw_addr,
+    output logic [ROW_BITS+$clog2(WAYS)+8:0] aw_addr,
     output logic [3:0]          aw_len,
     output logic [4:0]          aw_tag,
     output logic                w_valid,
@@ -81,7 +82,7 @@ module mc_core
   logic [31:0] set_now, set_unix_start, now, unix_start;
   logic [63:0] set_cas;
   logic [39:0] generation;
-  mc_store #(.ROW_BITS(ROW_BITS), .TAG_BITS(TAG_BITS)) u_store (
+  mc_store #(.ROW_BITS(ROW_BITS), .TAG_BITS(TAG_BITS), .WAYS(WAYS)) u_store (
       .clk, .rst, .second_tick, .hold(held[8:7]), .op_valid(o_v), .op_ready(o_r), .op(o),
       .row_hash(o_row), .tag_hash(o_tag), .key_valid(k_v), .key_ready(k_r), .key_data(k_d),
       .value_valid(v_v), .value_ready(v_r), .value_data(v_d), .result_valid(rs_v),

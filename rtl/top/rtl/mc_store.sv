@@ -6,7 +6,8 @@ module mc_store
   import wc_pkg::*;
 #(
     parameter int ROW_BITS = 11,
-    parameter int TAG_BITS = 16
+    parameter int TAG_BITS = 16,
+    parameter int WAYS = 8
 ) (
     input  logic                 clk,
     input  logic                 rst,
@@ -35,7 +36,7 @@ module mc_store
     // Memory, as of mc_core.
     output logic                 ar_valid,
     input  logic                 ar_ready,
-    output logic [ROW_BITS+10:0] ar_addr,
+    output logic [ROW_BITS+$clog2(WAYS)+7:0] ar_addr,
     output logic [2:0]           ar_len,
     output logic [5:0]           ar_tag,
     input  logic                 r_valid,
@@ -43,7 +44,7 @@ module mc_store
     input  logic [127:0]         r_data,
     output logic                 aw_valid,
     input  logic                 aw_ready,
-    output logic [ROW_BITS+11:0] aw_addr,
+    output logic [ROW_BITS+$clog2(WAYS)+8:0] aw_addr,
     output logic [3:0]           aw_len,
     output logic [4:0]           aw_tag,
     output logic                 w_valid,
@@ -66,7 +67,8 @@ module mc_store
     output logic                 idle
 );
   localparam int HZ = 5;
-  localparam int SLOT_BITS = ROW_BITS + 4;
+  localparam int WAY_BITS = $clog2(WAYS);
+  localparam int SLOT_BITS = ROW_BITS + WAY_BITS + 1;
 
   // --- Index.
   typedef struct packed {
@@ -74,7 +76,7 @@ module mc_store
     logic [ROW_BITS-1:0] row;
     logic [TAG_BITS-1:0] tag;
     logic reads;
-    logic [2:0] way;
+    logic [WAY_BITS-1:0] way;
     logic half;
     logic [7:0] beats;
     logic [HZ-1:0] hazard;
@@ -90,7 +92,7 @@ module mc_store
   typedef struct packed {
     logic [ROW_BITS-1:0] row;
     logic [TAG_BITS-1:0] tag;
-    logic [2:0] way;
+    logic [WAY_BITS-1:0] way;
     logic [HZ-1:0] hazard;
     logic live;
     logic half;
@@ -109,7 +111,7 @@ module mc_store
     to2_v <= to_v && !rst;
     fa2_v <= fa_v && !rst;
   end
-  ht_lookup #(.ROW_BITS(ROW_BITS), .TAG_BITS(TAG_BITS), .HAZARDS_LOG(HZ)) u_lookup (
+  ht_lookup #(.ROW_BITS(ROW_BITS), .TAG_BITS(TAG_BITS), .WAYS(WAYS), .HAZARDS_LOG(HZ)) u_lookup (
       .clk, .rst, .ready, .op_valid, .op_ready, .op, .row_hash,
       .tag_hash, .out_valid(lk_v), .out_ready(lk_r), .out_op(lk.op), .out_row(lk.row),
       .out_tag(lk.tag), .out_found(lk_found), .out_reads(lk.reads), .out_way(lk.way), .out_half(lk.half),
@@ -188,7 +190,7 @@ module mc_store
   result_t rs;
   logic [63:0] ko_d, vo_d;
   logic flush_v;
-  key_check #(.ROW_BITS(ROW_BITS), .HAZARDS_LOG(HZ)) u_check (
+  key_check #(.ROW_BITS(ROW_BITS), .WAY_BITS(WAY_BITS), .HAZARDS_LOG(HZ)) u_check (
       .clk, .rst, .op_valid(lk2g_v), .op_ready(lk2g_r), .op(lk2.op), .row(lk2.row),
       .reads(lk2.reads), .way(lk2.way), .half(lk2.half), .beats(lk2.beats), .hazard(lk2.hazard),
       .key_valid, .key_ready, .key_data, .value_valid, .value_ready,

@@ -8,6 +8,7 @@ module nic_cache
 #(
     parameter int ROW_BITS = 11,
     parameter int TAG_BITS = 16,
+    parameter int WAYS = 8,
     parameter int BUFFER_LOG = 11,   // of the beats of frames that are kept until it is known where they go
     parameter bit TESTED = 1'b1,     // without, `hold` has no effect, and no logic
     parameter int GATES = 12         // streams that a test may hold back
@@ -44,7 +45,7 @@ module nic_cache
     // Memory and registers, as of mc_core.
     output logic                ar_valid,
     input  logic                ar_ready,
-    output logic [ROW_BITS+10:0] ar_addr,
+    output logic [ROW_BITS+$clog2(WAYS)+7:0] ar_addr,
     output logic [2:0]          ar_len,
     output logic [5:0]          ar_tag,
     input  logic                r_valid,
@@ -52,7 +53,7 @@ module nic_cache
     input  logic [127:0]        r_data,
     output logic                aw_valid,
     input  logic                aw_ready,
-    output logic [ROW_BITS+11:0] aw_addr,
+    output logic [ROW_BITS+$clog2(WAYS)+8:0] aw_addr,
     output logic [3:0]          aw_len,
     output logic [4:0]          aw_tag,
     output logic                w_valid,
@@ -130,7 +131,7 @@ module nic_cache
   logic [31:0] set_now, set_unix_start, now, unix_start;
   logic [63:0] set_cas;
   logic [39:0] generation;
-  mc_store #(.ROW_BITS(ROW_BITS), .TAG_BITS(TAG_BITS)) u_store (
+  mc_store #(.ROW_BITS(ROW_BITS), .TAG_BITS(TAG_BITS), .WAYS(WAYS)) u_store (
       .clk, .rst, .second_tick, .hold(held[8:7]), .op_valid(so_v), .op_ready(so_r), .op(so.op),
       .row_hash(so.row_hash), .tag_hash(so.tag_hash), .key_valid(sk_v), .key_ready(sk_r), .key_data(sk),
       .value_valid(sv_v), .value_ready(sv_r), .value_data(sv), .result_valid(sr_v), .result_ready(sr_r), .result(sr),

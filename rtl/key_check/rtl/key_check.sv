@@ -15,6 +15,7 @@ module key_check
 #(
     parameter int ROW_BITS = 11,
     parameter int WAY_BITS = 3,
+    parameter int VALUE_MAX = DEFAULT_VALUE_MAX,
     parameter int HAZARDS_LOG = 5
 ) (
     input  logic                   clk,

@@ -8,8 +8,12 @@ module mc_core
     parameter int ROW_BITS = 11,
     parameter int TAG_BITS = 16,
     parameter int WAYS = 8,
+    parameter int KEY_MAX = DEFAULT_KEY_MAX,     // bytes
+    parameter int VALUE_MAX = DEFAULT_VALUE_MAX, // bytes
+    parameter int HASH = HASH_TWO_CRCS,
     parameter bit TESTED = 1'b1,   // without, `hold` has no effect, and no logic
-    parameter int GATES = 12   // streams that a test may hold back
+    parameter int GATES = 12,  // streams that a test may hold back
+    localparam int ADDRESS_BITS = ROW_BITS + $clog2(WAYS) + 1 + bits_of_size(KEY_MAX, VALUE_MAX)  // of a word of 8 bytes
 ) (
     input  logic                clk,
     input  logic                rst,
@@ -32,7 +36,7 @@ module mc_core
     // beats. A burst does not cross 64 bytes. Answers come in any order.
     output logic                ar_valid,
     input  logic                ar_ready,
-    output logic [ROW_BITS+$clog2(WAYS)+7:0] ar_addr,
+    output logic [ADDRESS_BITS-2:0]   ar_addr,
     output logic [2:0]          ar_len,
     output logic [5:0]          ar_tag,
     input  logic                r_valid,
@@ -40,7 +44,7 @@ module mc_core
     input  logic [127:0]        r_data,
     output logic                aw_valid,
     input  logic                aw_ready,
-    output logic [ROW_BITS+$clog2(WAYS)+8:0] aw_addr,
+    output logic [ADDRESS_BITS-1:0]   aw_addr,
     output logic [3:0]          aw_len,
     output logic [4:0]          aw_tag,
     output logic                w_valid,
@@ -56,6 +60,7 @@ module mc_core
     output logic [31:0]         csr_read_data,
     output logic                idle          // no operation is anywhere in the pipeline
 );
+  if (HASH == HASH_ONE_CRC && (ROW_BITS > 16 || TAG_BITS > 16)) begin : g_one_crc_wrong $error("with HASH_ONE_CRC, ROW_BITS and TAG_BITS are 16 at most"); end
   logic [GATES-1:0] held;
   assign held = TESTED ? hold : '0;
   // Operations, and their results.
@@ -68,7 +73,7 @@ module mc_core
   store_events_t store_events;
   logic front_idle, store_idle;
   sorting_t sorting;  // for nic_cache
-  mc_front u_front (
+  mc_front #(.KEY_MAX(KEY_MAX), .VALUE_MAX(VALUE_MAX), .HASH(HASH)) u_front (
       .clk, .rst, .udp_port, .hold({held[11:9], held[6:0]}), .rx_valid, .rx_ready, .rx_data, .rx_bytes, .rx_last,
       .rx_error, .tx_valid, .tx_ready, .tx_data, .tx_bytes, .tx_last, .op_valid(o_v), .op_ready(o_r),
       .op(o), .op_row_hash(o_row), .op_tag_hash(o_tag), .key_valid(k_v), .key_ready(k_r),
@@ -82,7 +87,7 @@ module mc_core
   logic [31:0] set_now, set_unix_start, now, unix_start;
   logic [63:0] set_cas;
   logic [39:0] generation;
-  mc_store #(.ROW_BITS(ROW_BITS), .TAG_BITS(TAG_BITS), .WAYS(WAYS)) u_store (
+  mc_store #(.ROW_BITS(ROW_BITS), .TAG_BITS(TAG_BITS), .WAYS(WAYS), .KEY_MAX(KEY_MAX), .VALUE_MAX(VALUE_MAX)) u_store (
       .clk, .rst, .second_tick, .hold(held[8:7]), .op_valid(o_v), .op_ready(o_r), .op(o),
       .row_hash(o_row), .tag_hash(o_tag), .key_valid(k_v), .key_ready(k_r), .key_data(k_d),
       .value_valid(v_v), .value_ready(v_r), .value_data(v_d), .result_valid(rs_v),

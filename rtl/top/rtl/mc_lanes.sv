@@ -10,6 +10,9 @@ module mc_lanes
     parameter int ROW_BITS = 11,
     parameter int TAG_BITS = 16,
     parameter int WAYS = 8,
+    parameter int KEY_MAX = DEFAULT_KEY_MAX,     // bytes
+    parameter int VALUE_MAX = DEFAULT_VALUE_MAX, // bytes
+    parameter int HASH = HASH_TWO_CRCS,
     parameter int GATES = 12
 ) (
     input  logic                                clk,
@@ -55,7 +58,12 @@ module mc_lanes
     output logic [31:0]                         csr_read_data,
     output logic                                idle
 );
-  localparam int ADDRESS_BITS = ROW_BITS + $clog2(WAYS) + 9;  // of a word of 8 bytes
+  localparam int ADDRESS_BITS = ROW_BITS + $clog2(WAYS) + 1 + bits_of_size(KEY_MAX, VALUE_MAX);  // of a word of 8 bytes
+  if (LANES < 2 || LANES != 2 ** $clog2(LANES)) begin : g_lanes_wrong $error("LANES is a power of 2"); end
+  // A lane is named by the upper bits of a row's hash.
+  if (ROW_BITS > 32 - $clog2(LANES)) begin : g_lane_bits_wrong $error("the hash has no bits for ROW_BITS and LANES"); end
+  if (HASH == HASH_ONE_CRC && (ROW_BITS > 16 || TAG_BITS > 16 - $clog2(LANES)))
+    begin : g_one_crc_wrong $error("with HASH_ONE_CRC, ROW_BITS is 16 at most, and TAG_BITS and bits of a lane's number together too"); end
   // From and for the switch.
   /* verilator lint_off UNOPTFLAT */
   logic [LANES-1:0] o_v, o_r, k_v, k_r, v_v, v_r;
@@ -106,7 +114,7 @@ module mc_lanes
     front_events_t front_events, front_events_too;
     store_events_t store_events;
     sorting_t sorting;  // for nic_cache
-    mc_front u_front (
+    mc_front #(.KEY_MAX(KEY_MAX), .VALUE_MAX(VALUE_MAX), .HASH(HASH)) u_front (
         .clk, .rst, .udp_port, .hold({hold[i][11:9], hold[i][6:0]}), .rx_valid(rx_valid[i]),
         .rx_ready(rx_ready[i]), .rx_data(rx_data[i]), .rx_bytes(rx_bytes[i]), .rx_last(rx_last[i]),
         .rx_error(rx_error[i]), .tx_valid(tx_valid[i]), .tx_ready(tx_ready[i]), .tx_data(tx_data[i]),
@@ -141,7 +149,7 @@ module mc_lanes
     logic [31:0] set_now, set_unix_start, now, unix_start;
     logic [63:0] set_cas;
     logic [39:0] generation;
-    mc_store #(.ROW_BITS(ROW_BITS), .TAG_BITS(TAG_BITS), .WAYS(WAYS)) u_store (
+    mc_store #(.ROW_BITS(ROW_BITS), .TAG_BITS(TAG_BITS), .WAYS(WAYS), .KEY_MAX(KEY_MAX), .VALUE_MAX(VALUE_MAX)) u_store (
         .clk, .rst, .second_tick, .hold(hold[i][8:7]), .op_valid(op_v), .op_ready(op_r), .op(op.op),
         .row_hash(op.row_hash), .tag_hash(op.tag_hash), .key_valid(key_v), .key_ready(key_r),
         .key_data(key), .value_valid(value_v), .value_ready(value_r), .value_data(value),

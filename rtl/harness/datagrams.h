@@ -43,6 +43,11 @@ class Generator {
     constexpr size_t kPayloadMax = 1300;
     Datagram datagram;
     datagram.administrative = !flushes_;
+    if (kHasHost && random_.below(20) == 0) {
+      // Alone in its datagram: the host's.
+      add_both(datagram, "stats reset\r\n");
+      return datagram;
+    }
     const bool binary = random_.below(3) == 0;
     const uint32_t commands = random_.below(3) != 0 ? 1 : 1 + random_.below(12);
     for (uint32_t i = 0; i < commands; ++i) {

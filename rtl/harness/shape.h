@@ -19,9 +19,13 @@
 #ifndef RTL_VALUE_MAX
 #define RTL_VALUE_MAX 1536
 #endif
+#ifndef RTL_HOST
+#define RTL_HOST 0
+#endif
 
 namespace warpcache::rtl {
 
+inline constexpr bool kHasHost = RTL_HOST != 0;
 inline constexpr uint32_t kKeyMax = RTL_KEY_MAX;  // bytes
 inline constexpr uint32_t kValueMax = RTL_VALUE_MAX;
 inline constexpr uint32_t kItems =

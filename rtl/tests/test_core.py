@@ -71,9 +71,10 @@ def test_more_keys_than_ways():
 
 @pytest.mark.parametrize("seed, hold", [(1, 20)] if not rtl_tools.LONG else [(1, 0), (2, 20), (3, 40)])
 def test_other_parameters_against_the_cpu_engine(seed, hold):
-    """With fewer ways, shorter keys and values, and one CRC: the shape `small`."""
+    """With fewer ways, shorter keys and values, one CRC and a host: the shape `small`."""
     out = run("rtl_differential_small", "--operations", 30000 if rtl_tools.LONG else 10000, "--seed", seed, "--hold", hold)
     assert int(re.search(r"(\d+) hits", out).group(1)) > 1000, out
+    assert int(re.search(r"(\d+) frames passed to the host", out).group(1)) > 200, out
 
 
 def test_more_keys_than_ways_with_other_parameters():

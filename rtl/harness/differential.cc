@@ -2,16 +2,20 @@
 //
 // rtl_differential [--operations N] [--seed N] [--hold PERCENT] [--latency MIN MAX]: random
 // datagrams, the same to the core and to the CPU engine (src/engine), and the replies compared byte
-// by byte.
+// by byte. A core with a host has an engine of its own there, which gets the frames that the core
+// passes on and whose replies come in any order with the core's.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "datagrams.h"
 #include "frames.h"
 #include "reference.h"
+#include "shape.h"
 #include "sim.h"
 
 namespace warpcache::rtl {
@@ -25,9 +29,39 @@ struct Options {
   uint32_t latency_max = 100;
 };
 
+// The frames that a core with a host has passed on, and their replies: false if one of them is not
+// what has been sent, or comes in another order. `next`: of `sent`, the first one that may come.
+bool serve_host(Sim& sim, Reference& host, const std::vector<std::string>& sent, size_t& next,
+                uint64_t& passed) {
+  for (const std::string& frame : sim.take_for_host()) {
+    while (next < sent.size() && sent[next] != frame) ++next;
+    if (next == sent.size()) {
+      std::printf("the host gets a frame that has not been sent, or late\n");
+      return false;
+    }
+    ++next;
+    ++passed;
+    for (const std::string& reply : host.run({frame})) sim.send_from_host(reply);
+  }
+  return true;
+}
+
+// Frames in the order of their requests, each of which has its number as its id.
+std::vector<std::string> by_request(std::vector<std::string> frames) {
+  const auto id = [](const std::string& frame) {
+    return static_cast<uint8_t>(frame[42]) << 8 | static_cast<uint8_t>(frame[43]);
+  };
+  std::stable_sort(frames.begin(), frames.end(),
+                   [&](const std::string& a, const std::string& b) { return id(a) < id(b); });
+  return frames;
+}
+
 int run(const Options& options) {
   constexpr uint32_t kDatagramsMax = 60;  // of a burst
   Reference reference;
+  std::unique_ptr<Reference> host;
+  if (kHasHost) host = std::make_unique<Reference>();
+  uint64_t passed = 0;  // to the host
   SimConfig config;
   config.hold_percent = options.hold;
   config.seed = options.seed;
@@ -44,28 +78,39 @@ int run(const Options& options) {
   while (done < options.operations) {
     std::vector<Datagram> datagrams;
     std::vector<std::string> reference_frames;
+    std::vector<std::string> sent;
+    size_t next = 0;
     const uint32_t count = 1 + random.below(kDatagramsMax);
     for (uint32_t i = 0; i < count; ++i) {
       datagrams.push_back(generator.next());
       const auto id = static_cast<uint16_t>(i);
       std::string frame = request_frame(datagrams.back().reference, id);
       if (datagrams.back().reference != datagrams.back().core) {
-        sim.send(request_frame(datagrams.back().core, id));
+        sent.push_back(request_frame(datagrams.back().core, id));
       } else {
         if (random.below(40) == 0) frame = damaged(frame, random);
-        sim.send(frame);
+        sent.push_back(frame);
       }
+      sim.send(sent.back());
       reference_frames.push_back(std::move(frame));
       done += datagrams.back().operations;
     }
     const uint64_t before = sim.cycles();
-    if (!sim.run_until_idle()) {
+    // The host answers while the core is busy.
+    while (kHasHost && sim.frames_queued() != 0) {
+      sim.step();
+      if (sim.cycles() % 512 == 0 && !serve_host(sim, *host, sent, next, passed)) return 1;
+    }
+    bool ends = sim.run_until_idle();
+    if (kHasHost && ends) ends = serve_host(sim, *host, sent, next, passed) && sim.run_until_idle();
+    if (!ends) {
       std::printf("the core hangs; %llu operations, seed %u\n",
                   static_cast<unsigned long long>(done), options.seed);
       return 1;
     }
     cycles += sim.cycles() - before;
-    if (!compare(datagrams, reference.run(reference_frames), sim.take(), cas)) {
+    if (!compare(datagrams, reference.run(reference_frames),
+                 kHasHost ? by_request(sim.take()) : sim.take(), cas)) {
       std::printf("after %llu operations, seed %u\n", static_cast<unsigned long long>(done),
                   options.seed);
       return 1;
@@ -81,6 +126,8 @@ int run(const Options& options) {
       "hazards\n",
       static_cast<unsigned long long>(done), static_cast<unsigned long long>(cycles),
       sim.counter(kHits), sim.counter(kMisses), sim.counter(kStores), sim.counter(kHazardCycles));
+  if (kHasHost)
+    std::printf("%llu frames passed to the host\n", static_cast<unsigned long long>(passed));
   return 0;
 }
 

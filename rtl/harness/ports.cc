@@ -6,11 +6,12 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "shape.h"
+
 namespace warpcache::rtl {
 
 namespace {
 
-constexpr uint64_t kMemoryWords = uint64_t{1} << 23;
 constexpr size_t kReadsMax = 64;
 
 uint64_t latency(const SimConfig& config, Random& random) {
@@ -118,6 +119,11 @@ void MemoryPort::sample(const Outputs& outputs, const SimConfig& config, Random&
             uint64_t{outputs.aw_len} | uint64_t{outputs.aw_tag} << 8, "aw");
   w_.check(outputs.w_valid, inputs_.w_ready, outputs.w_data, outputs.w_last, "w");
   asked_ = outputs.aw_valid;
+  if ((outputs.ar_valid && 2 * (uint64_t{outputs.ar_addr} + outputs.ar_len) > kMemoryWords) ||
+      (outputs.aw_valid && uint64_t{outputs.aw_addr} + outputs.aw_len > kMemoryWords)) {
+    std::fprintf(stderr, "a burst reaches behind the memory\n");
+    std::abort();
+  }
   if (read_chosen_ >= 0) {
     Read& read = reads_[static_cast<size_t>(read_chosen_)];
     ++read.address;

@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "Vmc_core.h"
+#include "shape.h"
 
 namespace warpcache::rtl {
 
@@ -24,6 +25,8 @@ Sim::Sim(const SimConfig& config)
   core_->hold = 0;
   core_->rx_valid = 0;
   core_->tx_ready = 0;
+  core_->host_tx_ready = 0;
+  core_->host_rx_valid = 0;
   core_->ar_ready = 0;
   core_->r_valid = 0;
   core_->aw_ready = 0;
@@ -67,6 +70,14 @@ void Sim::drive() {
   core_->rx_last = frames.rx_last;
   core_->rx_error = frames.rx_error;
   core_->tx_ready = frames.tx_ready;
+  if (kHasHost) {
+    const FramePorts::Inputs& host = host_.drive(config_, random_);
+    core_->host_rx_valid = host.rx_valid;
+    core_->host_rx_data = host.rx_data;
+    core_->host_rx_bytes = host.rx_bytes;
+    core_->host_rx_last = host.rx_last;
+    core_->host_tx_ready = host.tx_ready;
+  }
   const MemoryPort::Inputs& memory = memory_.drive(config_, random_, cycles_);
   core_->ar_ready = memory.ar_ready;
   core_->r_valid = memory.r_valid;
@@ -83,6 +94,11 @@ void Sim::sample() {
   frames_.sample({core_->rx_ready != 0, core_->tx_valid != 0, core_->tx_data, core_->tx_bytes,
                   core_->tx_last != 0},
                  cycles_);
+  if (kHasHost) {
+    host_.sample({core_->host_rx_ready != 0, core_->host_tx_valid != 0, core_->host_tx_data,
+                  core_->host_tx_bytes, core_->host_tx_last != 0},
+                 cycles_);
+  }
   memory_.sample({core_->ar_valid != 0, core_->ar_addr, core_->ar_len, core_->ar_tag,
                   core_->aw_valid != 0, core_->aw_addr, core_->aw_len, core_->aw_tag,
                   core_->w_valid != 0, core_->w_data, core_->w_last != 0},
@@ -105,9 +121,9 @@ bool Sim::run_until_idle(uint64_t cycles_max) {
   int quiet = 0;
   for (uint64_t i = 0; i < cycles_max; ++i) {
     step();
-    const bool idle = frames_.queued() == 0 && core_->idle && memory_.idle();
+    const bool idle = frames_.queued() == 0 && host_.queued() == 0 && core_->idle && memory_.idle();
     quiet = idle ? quiet + 1 : 0;
-    if (quiet == kQuietCycles) return frames_.between_frames();
+    if (quiet == kQuietCycles) return frames_.between_frames() && host_.between_frames();
   }
   return false;
 }

@@ -50,6 +50,9 @@ class Sim {
   bool run_until_idle(uint64_t cycles_max = 2'000'000);
   // Frames that have come out since the last call.
   std::vector<std::string> take() { return frames_.take(); }
+  // Where the core has a host: frames from it, and those to it.
+  void send_from_host(const std::string& frame) { host_.send(frame, false); }
+  std::vector<std::string> take_for_host() { return host_.take(); }
 
   void write_register(uint32_t address, uint32_t value);
   uint32_t read_register(uint32_t address);
@@ -70,6 +73,7 @@ class Sim {
   std::unique_ptr<VerilatedContext> context_;
   std::unique_ptr<Vmc_core> core_;
   FramePorts frames_;
+  FramePorts host_;
   MemoryPort memory_;
   uint64_t cycles_ = 0;
 };

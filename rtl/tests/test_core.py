@@ -69,6 +69,39 @@ def test_more_keys_than_ways():
     assert "20000 keys" in out, out
 
 
+@pytest.mark.parametrize("seed, hold", [(1, 20)] if not rtl_tools.LONG else [(1, 0), (2, 20), (3, 40)])
+def test_other_parameters_against_the_cpu_engine(seed, hold):
+    """With fewer ways, shorter keys and values, one CRC and a host: the shape `small`."""
+    out = run("rtl_differential_small", "--operations", 30000 if rtl_tools.LONG else 10000, "--seed", seed, "--hold", hold)
+    assert int(re.search(r"(\d+) hits", out).group(1)) > 1000, out
+    assert int(re.search(r"(\d+) frames passed to the host", out).group(1)) > 200, out
+
+
+def test_more_keys_than_ways_with_other_parameters():
+    run("rtl_evict_small")
+
+
+@pytest.mark.parametrize(
+    "wrong, says",
+    [
+        (["WAYS=6", "ROW_BITS=33", "TAG_BITS=33", "KEY_MAX=251", "VALUE_MAX=23", "HASH=2"],
+         ["WAYS is", "ROW_BITS is", "TAG_BITS is", "KEY_MAX is", "VALUE_MAX is", "HASH is"]),
+        (["VALUE_MAX=1761"], ["more than 255 words"]),
+        (["HASH=1", "TAG_BITS=17"], ["with HASH_ONE_CRC"]),
+    ],
+    ids=["each", "items", "one CRC"],
+)
+def test_parameters_that_cannot_work_are_refused(wrong, says):
+    sources = sorted(ROOT.glob("rtl/*/rtl/*.sv"), key=lambda path: path.name != "wc_pkg.sv")
+    options = ["--lint-only", "--top-module", "mc_core", *(f"-G{name}" for name in wrong)]
+    lint = rtl_tools.Lint([], rtl_tools.version_of(rtl_tools.verilator()), *options)
+    if not lint.is_needed():
+        return
+    done = subprocess.run([rtl_tools.verilator(), *options, *sources], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    assert done.returncode != 0 and all(words in done.stderr for words in says), done.stderr[-2000:]
+    lint.remember()
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed, hold", [(1, 0), (2, 20)])
 def test_lanes_against_the_cpu_engine(seed, hold):

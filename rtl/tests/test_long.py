@@ -51,6 +51,17 @@ def test_slices_are_added_up(programs, tmp_path):
     assert row["stalled_cycles"] == 18 and row["differences"] == 0 and {"machine", "commit", "date"} <= row.keys()
 
 
+def test_another_shape_is_a_program_of_its_own(programs, tmp_path):
+    folder, output = programs(AGREES), tmp_path / "rows"
+    (folder / "rtl_differential").rename(folder / "rtl_differential_small")
+    done = long("core", "--shape", "small", "--operations", 100, "--programs", folder, "--output", output)
+    assert done.returncode == 0, done.stdout + done.stderr
+    row = row_of(output)
+    assert row["what"].endswith("CPU engine, shape small") and row["command"].startswith("rtl_differential_small --hold"), row
+    done = long("core", "--shape", "wide", "--programs", folder)
+    assert done.returncode == 2 and "no program" in done.stderr and "rtl_differential_wide" in done.stderr, done.stderr
+
+
 def test_a_difference_is_recorded(programs, tmp_path):
     folder, output = programs(f'[ $seed != 8 ] || {{ echo "a reply differs"; exit 1; }}\n{AGREES}'), tmp_path / "rows"
     done = long("core", "--operations", 900, "--slice", 100, "--processes", 1, "--seed", 7, "--programs", folder, "--output", output)

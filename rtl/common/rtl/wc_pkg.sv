@@ -4,9 +4,13 @@
 // wire.
 package wc_pkg;
 
-  localparam int KEY_MAX = 250;     // bytes
-  localparam int VALUE_MAX = 1536;  // bytes; more than fits into a datagram
+  // Limits where no parameter says others.
+  localparam int DEFAULT_KEY_MAX = 250;     // bytes; the protocols allow no more
+  localparam int DEFAULT_VALUE_MAX = 1536;  // bytes; more than fits into a datagram
   localparam int HEADER_BEATS = 3;  // of an item, before key and value
+  // Hashes of keys.
+  localparam int HASH_TWO_CRCS = 0;  // a CRC of 32 bits for the row, another one for the tag
+  localparam int HASH_ONE_CRC = 1;   // 16 bits of one for each
   localparam int DATAGRAM_BEATS = 174;  // 1392 bytes of a reply in one datagram
   localparam int SEGMENTS_MAX = 8;  // datagrams of a reply; a longer reply is dropped
 
@@ -296,6 +300,15 @@ package wc_pkg;
     bits = {7'd0, asker};
     slot_of = '0;
     for (int i = 0; i < 28; i++) slot_of ^= bits[FILL_LOG*i+:FILL_LOG];
+  endfunction
+
+  // Words of 8 bytes that the longest item takes.
+  function automatic int words_max(int key_max, int value_max);
+    words_max = HEADER_BEATS + (key_max + 7) / 8 + (value_max + 7) / 8;
+  endfunction
+  // Bits of an item's number of words, and so of a word's number in a half of a slot.
+  function automatic int bits_of_size(int key_max, int value_max);
+    bits_of_size = $clog2(words_max(key_max, value_max) + 1);
   endfunction
 
   function automatic logic is_write(op_t op, logic touch);

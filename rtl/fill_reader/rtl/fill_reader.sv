@@ -8,7 +8,11 @@
 // Other replies from the port are reported by `other`. One reply at a time is offered.
 module fill_reader
   import wc_pkg::*;
-(
+#(
+    parameter int KEY_MAX = DEFAULT_KEY_MAX,
+    parameter int VALUE_MAX = DEFAULT_VALUE_MAX,
+    parameter int HASH = HASH_TWO_CRCS
+) (
     input  logic        clk,
     input  logic        rst,
     input  logic [15:0] udp_port,
@@ -246,7 +250,7 @@ module fill_reader
   meta_t h_op;
   logic [31:0] h_row, h_tag;
   assign hash_valid = state == P_OFFER && !hashed;
-  key_hash u_hash (
+  key_hash #(.HASH(HASH)) u_hash (
       .clk, .rst, .op_valid(hash_valid), .op_ready(hashes), .op(m), .key_valid(k_valid), .key_ready(k_ready),
       .key_data(k_data), .out_valid(h_valid), .out_ready(1'b1), .out_op(h_op), .out_row_hash(h_row), .out_tag_hash(h_tag),
       .out_key_valid(hk_valid), .out_key_ready(h_ready), .out_key_data(h_key)

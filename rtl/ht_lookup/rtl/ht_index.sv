@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The index: rows of 8 ways in block memory. A way has a valid bit, a tag, the item's size in beats
+// The index: rows of WAYS ways in block memory. A way has a valid bit, a tag, the item's size in beats
 // and which half of its slot holds the item. A row never holds the same tag twice, so at most one
 // item has to be read and compared; a key that meets another key's tag in its row replaces it.
 //
@@ -10,6 +10,8 @@
 module ht_index #(
     parameter int ROW_BITS = 11,
     parameter int TAG_BITS = 16,
+    parameter int WAYS = 8,        // a power of 2, 2 to 16
+    parameter int SIZE_BITS = 8,   // of an item's size in beats
     parameter int W = 8         // what goes with an operation
 ) (
     input  logic                clk,
@@ -28,29 +30,32 @@ module ht_index #(
     output logic [TAG_BITS-1:0] out_tag,
     output logic                out_found,   // a way has the tag
     output logic                out_reads,   // its item is read
-    output logic [2:0]          out_way,     // it, or the one to replace
+    output logic [$clog2(WAYS)-1:0] out_way,     // it, or the one to replace
     output logic                out_half,    // of the slot that holds the item
-    output logic [7:0]          out_beats,   // of the item
+    output logic [SIZE_BITS-1:0] out_beats,   // of the item
     output logic [W-1:0]        out_data,
     // An item to read from memory; in the order of the operations.
     output logic                read_valid,
     input  logic                read_ready,
-    output logic [ROW_BITS+3:0] read_slot,   // {row, way, half}
-    output logic [7:0]          read_beats,
+    output logic [ROW_BITS+$clog2(WAYS):0] read_slot,   // {row, way, half}
+    output logic [SIZE_BITS-1:0] read_beats,
     // Changes, from key_check.
     input  logic                update_valid,
     input  logic [ROW_BITS-1:0] update_row,
-    input  logic [2:0]          update_way,
+    input  logic [$clog2(WAYS)-1:0] update_way,
     input  logic                update_live,
     input  logic [TAG_BITS-1:0] update_tag,
     input  logic                update_half,
-    input  logic [7:0]          update_beats,
+    input  logic [SIZE_BITS-1:0] update_beats,
     input  logic                touch_valid,  // an access, for the pseudo-LRU
     input  logic [ROW_BITS-1:0] touch_row,
-    input  logic [2:0]          touch_way
+    input  logic [$clog2(WAYS)-1:0] touch_way
 );
-  localparam int WAYS = 8;
-  localparam int ENTRY = 1 + TAG_BITS + 1 + 8;
+  if (WAYS < 2 || WAYS > 16 || WAYS != 2 ** $clog2(WAYS)) begin : g_ways_wrong $error("WAYS is 2, 4, 8 or 16"); end
+  if (ROW_BITS < 1 || ROW_BITS > 32) begin : g_row_bits_wrong $error("ROW_BITS is 1 to 32, as a hash has 32 bits"); end
+  if (TAG_BITS < 1 || TAG_BITS > 32) begin : g_tag_bits_wrong $error("TAG_BITS is 1 to 32, as a hash has 32 bits"); end
+  localparam int WAY_BITS = $clog2(WAYS);
+  localparam int ENTRY = 1 + TAG_BITS + 1 + SIZE_BITS;
 
   // --- Clearing after reset.
   logic [ROW_BITS:0] clear_row;
@@ -68,7 +73,7 @@ module ht_index #(
     (* no_rw_check *) logic [ENTRY-1:0] mem[2**ROW_BITS];
     logic [ENTRY-1:0] entry;
     logic write;
-    assign write = !ready || (update_valid && update_way == 3'(w));
+    assign write = !ready || (update_valid && update_way == WAY_BITS'(w));
     always_ff @(posedge clk) begin
       if (in_valid) entry <= mem[in_row];
       if (write)
@@ -77,13 +82,13 @@ module ht_index #(
     end
     assign entries[w] = entry;
   end
-  // Seven bits a row: a tree that points away from the ways used last. A lost update costs only a
-  // worse choice.
-  (* no_rw_check *) logic [6:0] lru[2**ROW_BITS];
-  logic [6:0] s1_lru, touch_lru, used_lru;
+  // A bit less than ways, of each row: a tree that points away from the ways used last, its root first, then level by level. A
+  // lost update costs only a worse choice.
+  (* no_rw_check *) logic [WAYS-2:0] lru[2**ROW_BITS];
+  logic [WAYS-2:0] s1_lru, touch_lru, used_lru;
   logic touch_pending, used_pending;
   logic [ROW_BITS-1:0] touch_row_q, used_row;
-  logic [2:0] touch_way_q;
+  logic [WAY_BITS-1:0] touch_way_q;
   always_ff @(posedge clk) begin
     if (in_valid) s1_lru <= lru[in_row];
     if (touch_valid) touch_lru <= lru[touch_row];
@@ -95,16 +100,18 @@ module ht_index #(
     used_lru <= used(touch_lru, touch_way_q);
     if (used_pending || !ready) lru[ready?used_row : clear_row[ROW_BITS-1:0]] <= ready ? used_lru : '0;
   end
-  function automatic logic [6:0] used(logic [6:0] tree, logic [2:0] last);
+  // On a level, the node above a way is that which the way's upper bits number.
+  function automatic logic [WAYS-2:0] used(logic [WAYS-2:0] tree, logic [WAY_BITS-1:0] last);
     used = tree;
-    used[0] = !last[2];
-    used[1+last[2]] = !last[1];
-    used[3+last[2:1]] = !last[0];
+    for (int level = 0; level < WAY_BITS; level++)
+      for (int node = 0; node < 2 ** level; node++)
+        if (last >> (WAY_BITS - level) == WAY_BITS'(node)) used[2**level-1+node] = !last[WAY_BITS-1-level];
   endfunction
-  function automatic logic [2:0] oldest(logic [6:0] tree);
-    oldest[2] = tree[0];
-    oldest[1] = tree[1+oldest[2]];
-    oldest[0] = tree[3+oldest[2:1]];
+  function automatic logic [WAY_BITS-1:0] oldest(logic [WAYS-2:0] tree);
+    oldest = '0;
+    for (int level = 0; level < WAY_BITS; level++)
+      for (int node = 0; node < 2 ** level; node++)
+        if (oldest >> (WAY_BITS - level) == WAY_BITS'(node)) oldest[WAY_BITS-1-level] = tree[2**level-1+node];
   endfunction
 
   // --- Tags are compared, by two bits.
@@ -123,9 +130,9 @@ module ht_index #(
   logic [ROW_BITS-1:0] s2_row;
   logic [TAG_BITS-1:0] s2_tag;
   logic [W-1:0] s2_data;
-  logic [6:0] s2_lru;
+  logic [WAYS-2:0] s2_lru;
   logic [WAYS-1:0] has_tag, is_free;
-  logic [8:0] item_of[WAYS];  // half and size
+  logic [SIZE_BITS:0] item_of[WAYS];  // half and size
   assign in_ready = !s1_valid || s2_ready;
   always_ff @(posedge clk) begin
     if (s2_ready) begin
@@ -137,22 +144,22 @@ module ht_index #(
       for (int w = 0; w < WAYS; w++) begin
         has_tag[w] <= s1_keyed && entries[w][ENTRY-1] && differs[w] == '0;
         is_free[w] <= !entries[w][ENTRY-1];
-        item_of[w] <= entries[w][8:0];
+        item_of[w] <= entries[w][SIZE_BITS:0];
       end
     end
   end
 
   // --- Third stage: a way is chosen.
-  logic [2:0] found_way, free_way;
+  logic [WAY_BITS-1:0] found_way, free_way;
   always_comb begin
-    found_way = 3'd0;
-    free_way = 3'd0;
+    found_way = '0;
+    free_way = '0;
     for (int w = WAYS - 1; w >= 0; w--) begin
-      if (has_tag[w]) found_way = 3'(w);
-      if (is_free[w]) free_way = 3'(w);
+      if (has_tag[w]) found_way = WAY_BITS'(w);
+      if (is_free[w]) free_way = WAY_BITS'(w);
     end
   end
-  logic [2:0] way;
+  logic [WAY_BITS-1:0] way;
   assign way = out_found ? found_way : is_free != '0 ? free_way : oldest(s2_lru);
   assign out_reads = out_found && !s2_blind;
 
@@ -164,8 +171,8 @@ module ht_index #(
   assign out_data = s2_data;
   assign out_found = has_tag != '0;
   assign out_way = way;
-  assign out_half = item_of[way][8];
-  assign out_beats = item_of[way][7:0];
+  assign out_half = item_of[way][SIZE_BITS];
+  assign out_beats = item_of[way][SIZE_BITS-1:0];
   assign read_slot = {s2_row, way, out_half};
   assign read_beats = out_beats;
 

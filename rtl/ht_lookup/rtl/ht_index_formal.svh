@@ -5,7 +5,7 @@
 // and no row gets the same tag twice, if who has been told a way writes its own tag there.
   logic f_started = 1'b0;
   (* anyconst *) logic [ROW_BITS-1:0] f_row;
-  (* anyconst *) logic [2:0] f_way, f_other;  // two ways of it
+  (* anyconst *) logic [WAY_BITS-1:0] f_way, f_other;  // two ways of it
   logic [ENTRY-1:0] f_entry, f_entry_other;   // what was written there last
   logic f_cleared;
   wire [TAG_BITS-1:0] f_entry_tag = f_entry[ENTRY-2-:TAG_BITS];
@@ -26,7 +26,7 @@
   // The writer of the row that has been told a way, and not yet finished (there is one at most: the
   // scoreboard's proof).
   logic f_writer;
-  logic [2:0] f_writer_way;
+  logic [WAY_BITS-1:0] f_writer_way;
   logic [TAG_BITS-1:0] f_writer_tag;
   (* anyseq *) logic f_writes, f_finishes;
 
@@ -83,11 +83,11 @@
       // What it learns of the way.
       if (s1_valid && s1_row == f_row) assert (f_read == f_entry && f_read_other == f_entry_other);
       if (s2_valid && s2_row == f_row) begin
-        assert (is_free[f_way] == !f_entry[ENTRY-1] && item_of[f_way] == f_entry[8:0]);
+        assert (is_free[f_way] == !f_entry[ENTRY-1] && item_of[f_way] == f_entry[SIZE_BITS:0]);
         assert (is_free[f_other] == !f_entry_other[ENTRY-1]);
         if (has_tag[f_way]) assert (f_entry[ENTRY-1] && f_entry_tag == s2_tag);
         if (has_tag[f_other]) assert (f_entry_other[ENTRY-1] && f_other_tag == s2_tag);
-        if (out_found && out_way == f_way) assert (has_tag[f_way] && out_half == f_entry[8] && out_beats == f_entry[7:0]);
+        if (out_found && out_way == f_way) assert (has_tag[f_way] && out_half == f_entry[SIZE_BITS] && out_beats == f_entry[SIZE_BITS-1:0]);
         if (f_keyed2 && f_entry[ENTRY-1] && f_entry_tag == s2_tag) assert (has_tag[f_way]);
         if (f_keyed2 && f_entry_other[ENTRY-1] && f_other_tag == s2_tag) assert (has_tag[f_other]);
       end

@@ -13,6 +13,8 @@ module ht_lookup
 #(
     parameter int ROW_BITS = 11,
     parameter int TAG_BITS = 16,
+    parameter int WAYS = 8,
+    parameter int SIZE_BITS = 8,   // of an item's size in beats
     parameter int HAZARDS_LOG = 5
 ) (
     input  logic                clk,
@@ -31,26 +33,26 @@ module ht_lookup
     output logic [TAG_BITS-1:0] out_tag,
     output logic                out_found,   // a way has the tag
     output logic                out_reads,   // its item is read
-    output logic [2:0]          out_way,     // it, or the one to replace
+    output logic [$clog2(WAYS)-1:0] out_way,     // it, or the one to replace
     output logic                out_half,    // of the slot that holds the item
-    output logic [7:0]          out_beats,   // of the item
+    output logic [SIZE_BITS-1:0] out_beats,   // of the item
     output logic [HAZARDS_LOG-1:0] out_hazard,  // of a writer
     // An item to read from memory; in the order of the operations.
     output logic                read_valid,
     input  logic                read_ready,
-    output logic [ROW_BITS+3:0] read_slot,   // {row, way, half}
-    output logic [7:0]          read_beats,
+    output logic [ROW_BITS+$clog2(WAYS):0] read_slot,   // {row, way, half}
+    output logic [SIZE_BITS-1:0] read_beats,
     // Changes, from key_check.
     input  logic                update_valid,
     input  logic [ROW_BITS-1:0] update_row,
-    input  logic [2:0]          update_way,
+    input  logic [$clog2(WAYS)-1:0] update_way,
     input  logic                update_live,
     input  logic [TAG_BITS-1:0] update_tag,
     input  logic                update_half,
-    input  logic [7:0]          update_beats,
+    input  logic [SIZE_BITS-1:0] update_beats,
     input  logic                touch_valid,  // an access, for the pseudo-LRU
     input  logic [ROW_BITS-1:0] touch_row,
-    input  logic [2:0]          touch_way,
+    input  logic [$clog2(WAYS)-1:0] touch_way,
     input  logic                free_a_valid,  // a writer has finished
     input  logic [HAZARDS_LOG-1:0] free_a_id,
     input  logic                free_b_valid,
@@ -78,7 +80,7 @@ module ht_lookup
   assign take = op_valid && op_ready;
   assign stalled = op_valid && ready && hazard;
 
-  ht_index #(.ROW_BITS(ROW_BITS), .TAG_BITS(TAG_BITS), .W($bits(meta_t) + HAZARDS_LOG)) index (
+  ht_index #(.ROW_BITS(ROW_BITS), .TAG_BITS(TAG_BITS), .WAYS(WAYS), .SIZE_BITS(SIZE_BITS), .W($bits(meta_t) + HAZARDS_LOG)) index (
       .clk, .rst, .ready, .in_valid(take), .in_ready(index_ready), .in_row(row), .in_tag(tag_hash[TAG_BITS-1:0]),
       .in_keyed(keyed), .in_blind(blind), .in_data({op, next_id}), .out_valid, .out_ready, .out_row, .out_tag,
       .out_found, .out_reads, .out_way, .out_half, .out_beats, .out_data({out_op, out_hazard}), .read_valid, .read_ready,

@@ -3,6 +3,8 @@
 // A small index under random operations. The bench is key_check, which changes the index, and the
 // memory, which ends writes; its own index is a list of ways a row.
 #include <Vht_lookup.h>
+#include <Vht_lookup_16.h>
+#include <Vht_lookup_2.h>
 
 #include <algorithm>
 #include <set>
@@ -15,33 +17,34 @@ namespace warpcache::rtl {
 namespace {
 
 constexpr uint32_t kRows = 8;
-constexpr uint32_t kTags = 16;
 constexpr uint32_t kHazards = 8;
 // A touch is in the row this number of cycles later, at the latest.
 constexpr uint64_t kTouchCycles = 3;
 
 // The pseudo-LRU of a row: each node names the half in which a way is replaced next.
+template <uint32_t kWays>
 struct Tree {
-  bool node[7] = {};
+  bool node[kWays - 1] = {};
 
   void touch(uint32_t way) {
-    for (uint32_t level = 0, at = 0; level < 3; ++level) {
-      const bool right = (way >> (2 - level) & 1) != 0;
+    for (uint32_t half = kWays / 2, at = 0; half != 0; half /= 2) {
+      const bool right = (way & half) != 0;
       node[at] = !right;
       at = 2 * at + 1 + (right ? 1 : 0);
     }
   }
   uint32_t oldest() const {
     uint32_t at = 0;
-    while (at < 7) at = 2 * at + 1 + (node[at] ? 1 : 0);
-    return at - 7;
+    while (at < kWays - 1) at = 2 * at + 1 + (node[at] ? 1 : 0);
+    return at - (kWays - 1);
   }
 };
 
 // The tree since a cycle.
+template <uint32_t kWays>
 struct TreeSince {
   uint64_t cycle = 0;
-  Tree tree;
+  Tree<kWays> tree;
 };
 
 struct Way {
@@ -51,10 +54,11 @@ struct Way {
   uint32_t beats = 0;
 };
 
+template <uint32_t kWays>
 struct Row {
-  Way ways[8];
+  Way ways[kWays];
   uint32_t writers = 0;  // that have come out and have not finished
-  std::vector<TreeSince> trees = {{}};
+  std::vector<TreeSince<kWays>> trees = {{}};
 };
 
 struct Asked {
@@ -69,11 +73,12 @@ struct Writer {
   uint32_t hazard;
 };
 
+template <typename Block, uint32_t kWays, uint32_t kTags>
 void run(const Setup& setup) {
-  Model<Vht_lookup> model;
+  Model<Block> model;
   Testbench bench(*model, setup);
   Random& random = bench.random();
-  Row rows[kRows];
+  Row<kWays> rows[kRows];
   std::deque<Asked> asked;
   std::vector<Writer> writers;                        // whose writes are under way
   std::deque<std::pair<uint32_t, uint32_t>> touches;  // that are to come: row, way
@@ -110,13 +115,13 @@ void run(const Setup& setup) {
     bench.check(beat[0] == ask.op.bits(), "another operation comes out");
     const uint64_t op = ask.op.get("op").low();
     if (!has_key(op)) return bench.check(beat[3].zero(), "something is found without a key");
-    Row& row = rows[ask.row];
+    Row<kWays>& row = rows[ask.row];
     bench.check(beat[1].low() == ask.row && beat[2].low() == ask.tag, "row or tag is wrong");
     bench.check(row.writers == 0, "an operation goes on before a write to its row is over");
     const auto way = static_cast<uint32_t>(beat[4].low());
-    const Way* held = std::find_if(row.ways, row.ways + 8,
+    const Way* held = std::find_if(row.ways, row.ways + kWays,
                                    [&](const Way& one) { return one.live && one.tag == ask.tag; });
-    const bool found = held != row.ways + 8;
+    const bool found = held != row.ways + kWays;
     bench.check(!beat[3].zero() == found, "found or not, wrongly");
     if (found) {
       ++found_count;
@@ -124,10 +129,10 @@ void run(const Setup& setup) {
           held == row.ways + way && beat[5].low() == held->half && beat[6].low() == held->beats,
           "the item is another one");
       const bool blind = op == kOpSet && ask.op.get("cas_cmp").zero();
-      if (!blind) read.push({(uint64_t{ask.row} << 3 | way) << 1 | held->half, held->beats});
+      if (!blind) read.push({(uint64_t{ask.row} * kWays + way) << 1 | held->half, held->beats});
     } else {
       const bool has_free =
-          std::any_of(row.ways, row.ways + 8, [](const Way& one) { return !one.live; });
+          std::any_of(row.ways, row.ways + kWays, [](const Way& one) { return !one.live; });
       bench.check(!has_free || !row.ways[way].live, "an item is replaced although a way is free");
       if (!has_free) {
         ++replaced;
@@ -212,7 +217,9 @@ void run(const Setup& setup) {
               "too little was found or replaced");
 }
 
-const Registered registered("ht_lookup", run);
+const Registered registered("ht_lookup", run<Vht_lookup, 8, 16>);
+const Registered two_ways("ht_lookup_2", run<Vht_lookup_2, 2, 16>);
+const Registered sixteen_ways("ht_lookup_16", run<Vht_lookup_16, 16, 32>);
 
 }  // namespace
 }  // namespace warpcache::rtl

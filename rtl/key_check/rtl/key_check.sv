@@ -14,6 +14,8 @@ module key_check
   import wc_pkg::*;
 #(
     parameter int ROW_BITS = 11,
+    parameter int WAY_BITS = 3,
+    parameter int VALUE_MAX = DEFAULT_VALUE_MAX,
     parameter int HAZARDS_LOG = 5
 ) (
     input  logic                   clk,
@@ -23,7 +25,7 @@ module key_check
     input  meta_t                  op,
     input  logic [ROW_BITS-1:0]    row,
     input  logic                   reads,   // there is an item with the operation's tag, and it comes
-    input  logic [2:0]             way,
+    input  logic [WAY_BITS-1:0]    way,
     input  logic                   half,
     input  logic [7:0]             beats,
     input  logic [HAZARDS_LOG-1:0] hazard,
@@ -50,7 +52,7 @@ module key_check
     // Writes.
     output logic                   write_valid,
     input  logic                   write_ready,
-    output logic [ROW_BITS+3:0]    write_slot,
+    output logic [ROW_BITS+WAY_BITS:0] write_slot,
     output logic [7:0]             write_beats,
     output logic [HAZARDS_LOG-1:0] write_hazard,
     output logic                   data_valid,

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Hashes the key of each operation, a beat a cycle, and passes the key on. Two CRCs of 32 bits with
-// different polynomials give row and tag: exclusive-or trees of little depth, no multiplier. The
-// streams of operations and keys leave in the order in which they came.
+// different polynomials give row and tag: exclusive-or trees of little depth, no multiplier. With
+// HASH_ONE_CRC both are of one: the row of its lower half, the tag of its upper one. The streams of
+// operations and keys leave in the order in which they came.
 module key_hash
   import wc_pkg::*;
-(
+#(
+    parameter int HASH = HASH_TWO_CRCS
+) (
     input  logic        clk,
     input  logic        rst,
     input  logic        op_valid,
@@ -23,6 +26,7 @@ module key_hash
     input  logic        out_key_ready,
     output logic [63:0] out_key_data
 );
+  if (HASH != HASH_TWO_CRCS && HASH != HASH_ONE_CRC) begin : g_hash_wrong $error("HASH is HASH_TWO_CRCS or HASH_ONE_CRC"); end
   localparam logic [31:0] POLY_ROW = 32'h82f6_3b78;  // CRC-32C, reflected
   localparam logic [31:0] POLY_TAG = 32'heb31_d82e;  // CRC-32K, reflected
 
@@ -75,7 +79,7 @@ module key_hash
   assign out_key_valid = op_valid && !no_key && key_valid && (!last_beat || out_ready);
   assign out_op = op;
   assign out_row_hash = row_next;
-  assign out_tag_hash = tag_next;
+  assign out_tag_hash = HASH == HASH_ONE_CRC ? {row_next[15:0], row_next[31:16]} : tag_next;
 
   always_ff @(posedge clk) begin
     if (rst) begin

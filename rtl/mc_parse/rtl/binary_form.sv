@@ -3,7 +3,9 @@
 // What a binary opcode means, and whether a header with it is right: as src/protocol/binary.h.
 module binary_form
   import wc_pkg::*;
-(
+#(
+    parameter int KEY_MAX = DEFAULT_KEY_MAX
+) (
     input  logic [7:0]  opcode,
     input  logic [15:0] bin_key,     // sizes that the header says
     input  logic [7:0]  bin_extras,

@@ -4,7 +4,10 @@
 // and value.
 module binary_reader
   import wc_pkg::*;
-(
+#(
+    parameter int KEY_MAX = DEFAULT_KEY_MAX,
+    parameter int VALUE_MAX = DEFAULT_VALUE_MAX
+) (
     input  logic         clk,
     input  logic         rst,
     input  logic         active,   // the datagram is binary, and there is more of it
@@ -43,7 +46,7 @@ module binary_reader
   always_ff @(posedge clk) h_sum <= {1'b0, bin_key} + {9'd0, bin_extras};  // before the header's end
   assign h_rest = bin_body[11:0] - h_sum[11:0];
   assign h_short = bin_body[31:12] != '0 || h_left < bin_body[11:0];
-  binary_form forms (
+  binary_form #(.KEY_MAX(KEY_MAX)) forms (
       .opcode(m.opcode), .bin_key, .bin_extras, .bin_sum(h_sum), .bin_body, .form_before(form), .form(h_form), .form_op(h_op),
       .form_quiet(h_quiet), .form_key(h_shows_key), .form_touch(h_touch), .form_quit(h_quit), .b_valid(h_valid), .b_whole(h_whole),
       .b_closes(h_closes), .b_error(h_error)

@@ -10,7 +10,10 @@
 // binary_reader reads it. They see the window's front and say how many bytes they take.
 module mc_parse
   import wc_pkg::*;
-(
+#(
+    parameter int KEY_MAX = DEFAULT_KEY_MAX,
+    parameter int VALUE_MAX = DEFAULT_VALUE_MAX
+) (
     input  logic        clk,
     input  logic        rst,
     input  logic        info_valid,
@@ -31,6 +34,10 @@ module mc_parse
     input  logic        value_ready,
     output logic [63:0] value_data
 );
+  // A number that incr writes has up to 20 digits; the protocols' keys have up to 250 bytes; a second piece of a key of two is never
+  // too long.
+  if (KEY_MAX < 16 || KEY_MAX > 250) begin : g_key_max_wrong $error("KEY_MAX is 16 to 250"); end
+  if (VALUE_MAX < 24) begin : g_value_max_wrong $error("VALUE_MAX is 24 at least"); end
   // Whether there is room is known a cycle late, and what is emitted is in registers before it is written: the FIFOs
   // behind have places for what comes then.
   logic room, op_room, key_room, value_room;
@@ -109,12 +116,12 @@ module mc_parse
       .take_ends(reading.take_ends), .at, .start,
       .cutting, .piece_valid, .piece_ready, .piece
   );
-  text_reader u_text (
+  text_reader #(.KEY_MAX(KEY_MAX), .VALUE_MAX(VALUE_MAX)) u_text (
       .clk, .rst, .active(reads_text && !ends), .enters(begins && first_byte != 8'h80 && info.lf_end != '0), .room,
       .start, .cutting, .in_valid(piece_valid), .in_ready(piece_ready), .in_piece(piece), .ready(go), .at,
       .none_left, .left(left_before), .left_last, .key_data(text_key), .reading(text)
   );
-  binary_reader u_binary (
+  binary_reader #(.KEY_MAX(KEY_MAX), .VALUE_MAX(VALUE_MAX)) u_binary (
       .clk, .rst, .active(reads_binary && !ends), .room, .ready(go), .view, .at, .left, .reading(bin)
   );
 

@@ -8,7 +8,10 @@
 // ERR_UNSUPPORTED.
 module text_reader
   import wc_pkg::*;
-(
+#(
+    parameter int KEY_MAX = DEFAULT_KEY_MAX,
+    parameter int VALUE_MAX = DEFAULT_VALUE_MAX
+) (
     input  logic         clk,
     input  logic         rst,
     input  logic         active,    // the datagram is text

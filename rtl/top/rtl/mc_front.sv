@@ -5,6 +5,9 @@
 module mc_front
   import wc_pkg::*;
 #(
+    parameter int KEY_MAX = DEFAULT_KEY_MAX,
+    parameter int VALUE_MAX = DEFAULT_VALUE_MAX,
+    parameter int HASH = HASH_TWO_CRCS,
     parameter int GATES = 10   // streams that a test may hold back
 ) (
     input  logic             clk,
@@ -111,7 +114,7 @@ module mc_front
   logic o2_v, o2_r, k_v, k_r, v_v, v_r;
   meta_t o2;
   logic [63:0] k_d, v_d;
-  mc_parse u_parse (
+  mc_parse #(.KEY_MAX(KEY_MAX), .VALUE_MAX(VALUE_MAX)) u_parse (
       .clk, .rst, .info_valid(in2g_v), .info_ready(in2g_r), .info(info2), .in_valid(pg_v),
       .in_ready(pg_r), .in_data(p_d), .in_bytes(p_b), .in_last(p_last), .op_valid(o2_v),
       .op_ready(o2_r), .op(o2), .key_valid(k_v), .key_ready(k_r), .key_data(k_d), .value_valid(v_v),
@@ -136,7 +139,7 @@ module mc_front
   meta_t hs;
   logic [31:0] hs_row, hs_tag;
   logic [63:0] k3_d;
-  key_hash u_hash (
+  key_hash #(.HASH(HASH)) u_hash (
       .clk, .rst, .op_valid(o2g_v), .op_ready(o2g_r), .op(o2), .key_valid(k2g_v), .key_ready(k2g_r),
       .key_data(k2_d), .out_valid(hs_v), .out_ready(hs_r), .out_op(hs), .out_row_hash(hs_row),
       .out_tag_hash(hs_tag), .out_key_valid(k3_v), .out_key_ready(k3_r), .out_key_data(k3_d)

@@ -9,6 +9,10 @@ module mc_lanes
     parameter int LANES = 8,     // a power of 2
     parameter int ROW_BITS = 11,
     parameter int TAG_BITS = 16,
+    parameter int WAYS = 8,
+    parameter int KEY_MAX = DEFAULT_KEY_MAX,     // bytes
+    parameter int VALUE_MAX = DEFAULT_VALUE_MAX, // bytes
+    parameter int HASH = HASH_TWO_CRCS,
     parameter int GATES = 12
 ) (
     input  logic                                clk,
@@ -54,6 +58,12 @@ module mc_lanes
     output logic [31:0]                         csr_read_data,
     output logic                                idle
 );
+  localparam int ADDRESS_BITS = ROW_BITS + $clog2(WAYS) + 1 + bits_of_size(KEY_MAX, VALUE_MAX);  // of a word of 8 bytes
+  if (LANES < 2 || LANES != 2 ** $clog2(LANES)) begin : g_lanes_wrong $error("LANES is a power of 2"); end
+  // A lane is named by the upper bits of a row's hash.
+  if (ROW_BITS > 32 - $clog2(LANES)) begin : g_lane_bits_wrong $error("the hash has no bits for ROW_BITS and LANES"); end
+  if (HASH == HASH_ONE_CRC && (ROW_BITS > 16 || TAG_BITS > 16 - $clog2(LANES)))
+    begin : g_one_crc_wrong $error("with HASH_ONE_CRC, ROW_BITS is 16 at most, and TAG_BITS and bits of a lane's number together too"); end
   // From and for the switch.
   /* verilator lint_off UNOPTFLAT */
   logic [LANES-1:0] o_v, o_r, k_v, k_r, v_v, v_r;
@@ -104,7 +114,7 @@ module mc_lanes
     front_events_t front_events, front_events_too;
     store_events_t store_events;
     sorting_t sorting;  // for nic_cache
-    mc_front u_front (
+    mc_front #(.KEY_MAX(KEY_MAX), .VALUE_MAX(VALUE_MAX), .HASH(HASH)) u_front (
         .clk, .rst, .udp_port, .hold({hold[i][11:9], hold[i][6:0]}), .rx_valid(rx_valid[i]),
         .rx_ready(rx_ready[i]), .rx_data(rx_data[i]), .rx_bytes(rx_bytes[i]), .rx_last(rx_last[i]),
         .rx_error(rx_error[i]), .tx_valid(tx_valid[i]), .tx_ready(tx_ready[i]), .tx_data(tx_data[i]),
@@ -139,23 +149,23 @@ module mc_lanes
     logic [31:0] set_now, set_unix_start, now, unix_start;
     logic [63:0] set_cas;
     logic [39:0] generation;
-    mc_store #(.ROW_BITS(ROW_BITS), .TAG_BITS(TAG_BITS)) u_store (
+    mc_store #(.ROW_BITS(ROW_BITS), .TAG_BITS(TAG_BITS), .WAYS(WAYS), .KEY_MAX(KEY_MAX), .VALUE_MAX(VALUE_MAX)) u_store (
         .clk, .rst, .second_tick, .hold(hold[i][8:7]), .op_valid(op_v), .op_ready(op_r), .op(op.op),
         .row_hash(op.row_hash), .tag_hash(op.tag_hash), .key_valid(key_v), .key_ready(key_r),
         .key_data(key), .value_valid(value_v), .value_ready(value_r), .value_data(value),
         .result_valid(rs_v[i]), .result_ready(rs_r[i]), .result(rs[i]), .key_out_valid(rk_v[i]),
         .key_out_ready(rk_r[i]), .key_out_data(rk_d[i]), .value_out_valid(rv_v[i]),
         .value_out_ready(rv_r[i]), .value_out_data(rv_d[i]), .ar_valid(ar_valid[i]),
-        .ar_ready(ar_ready[i]), .ar_addr(ar_addr[i][ROW_BITS+10:0]), .ar_len(ar_len[i]),
+        .ar_ready(ar_ready[i]), .ar_addr(ar_addr[i][ADDRESS_BITS-2:0]), .ar_len(ar_len[i]),
         .ar_tag(ar_tag[i]), .r_valid(r_valid[i]), .r_tag(r_tag[i]), .r_data(r_data[i]),
-        .aw_valid(aw_valid[i]), .aw_ready(aw_ready[i]), .aw_addr(aw_addr[i][ROW_BITS+11:0]),
+        .aw_valid(aw_valid[i]), .aw_ready(aw_ready[i]), .aw_addr(aw_addr[i][ADDRESS_BITS-1:0]),
         .aw_len(aw_len[i]), .aw_tag(aw_tag[i]), .w_valid(w_valid[i]), .w_ready(w_ready[i]),
         .w_data(w_data[i]), .w_last(w_last[i]), .b_valid(b_valid[i]), .b_tag(b_tag[i]), .set_clock,
         .set_now, .set_unix_start, .set_cas_valid, .set_cas, .now, .unix_start, .generation, .ready,
         .events(store_events), .idle(store_idle[i])
     );
-    assign ar_addr[i][31:ROW_BITS+11] = '0;
-    assign aw_addr[i][31:ROW_BITS+12] = '0;
+    assign ar_addr[i][31:ADDRESS_BITS-1] = '0;
+    assign aw_addr[i][31:ADDRESS_BITS] = '0;
     csr #(.COUNTERS(16)) u_csr (
         .clk, .rst, .write(csr_write), .address(csr_address), .write_data(csr_write_data),
         .read_data(read_data[i]), .events({store_events, front_events}),

@@ -6,7 +6,12 @@ module mc_store
   import wc_pkg::*;
 #(
     parameter int ROW_BITS = 11,
-    parameter int TAG_BITS = 16
+    parameter int TAG_BITS = 16,
+    parameter int WAYS = 8,
+    parameter int KEY_MAX = DEFAULT_KEY_MAX,
+    parameter int VALUE_MAX = DEFAULT_VALUE_MAX,
+    localparam int SIZE_BITS = bits_of_size(KEY_MAX, VALUE_MAX),
+    localparam int ADDRESS_BITS = ROW_BITS + $clog2(WAYS) + 1 + SIZE_BITS  // of a word of 8 bytes
 ) (
     input  logic                 clk,
     input  logic                 rst,
@@ -35,7 +40,7 @@ module mc_store
     // Memory, as of mc_core.
     output logic                 ar_valid,
     input  logic                 ar_ready,
-    output logic [ROW_BITS+10:0] ar_addr,
+    output logic [ADDRESS_BITS-2:0] ar_addr,
     output logic [2:0]           ar_len,
     output logic [5:0]           ar_tag,
     input  logic                 r_valid,
@@ -43,7 +48,7 @@ module mc_store
     input  logic [127:0]         r_data,
     output logic                 aw_valid,
     input  logic                 aw_ready,
-    output logic [ROW_BITS+11:0] aw_addr,
+    output logic [ADDRESS_BITS-1:0] aw_addr,
     output logic [3:0]           aw_len,
     output logic [4:0]           aw_tag,
     output logic                 w_valid,
@@ -65,8 +70,11 @@ module mc_store
     output store_events_t        events,
     output logic                 idle
 );
+  // The blocks count an item's words in 8 bits.
+  if (words_max(KEY_MAX, VALUE_MAX) > 255) begin : g_item_wrong $error("KEY_MAX and VALUE_MAX together make items of more than 255 words of 8 bytes"); end
   localparam int HZ = 5;
-  localparam int SLOT_BITS = ROW_BITS + 4;
+  localparam int WAY_BITS = $clog2(WAYS);
+  localparam int SLOT_BITS = ROW_BITS + WAY_BITS + 1;
 
   // --- Index.
   typedef struct packed {
@@ -74,9 +82,9 @@ module mc_store
     logic [ROW_BITS-1:0] row;
     logic [TAG_BITS-1:0] tag;
     logic reads;
-    logic [2:0] way;
+    logic [WAY_BITS-1:0] way;
     logic half;
-    logic [7:0] beats;
+    logic [SIZE_BITS-1:0] beats;
     logic [HZ-1:0] hazard;
   } looked_t;
   looked_t lk, lk2;
@@ -85,31 +93,33 @@ module mc_store
   logic lk_v, lk_r, lk2_v, lk2_r, lk2g_v, lk2g_r;
   logic rd_v, rd_r;
   logic [SLOT_BITS-1:0] rd_slot;
-  logic [7:0] rd_beats;
+  logic [SIZE_BITS-1:0] rd_beats;
   // What key_check changes in the index and in the scoreboard takes effect a cycle later.
   typedef struct packed {
     logic [ROW_BITS-1:0] row;
     logic [TAG_BITS-1:0] tag;
-    logic [2:0] way;
+    logic [WAY_BITS-1:0] way;
     logic [HZ-1:0] hazard;
     logic live;
     logic half;
-    logic [7:0] beats;
+    logic [SIZE_BITS-1:0] beats;
   } change_t;
   change_t ch, ch2;
+  logic [7:0] ch_beats;
   logic up_v, to_v, fa_v, up2_v, to2_v, fa2_v, fb_v;
   logic [HZ-1:0] fb_id;
   assign ch.row = lk2.row;
   assign ch.tag = lk2.tag;
   assign ch.way = lk2.way;
   assign ch.hazard = lk2.hazard;
+  assign ch.beats = ch_beats[SIZE_BITS-1:0];
   always_ff @(posedge clk) begin
     ch2 <= ch;
     up2_v <= up_v && !rst;
     to2_v <= to_v && !rst;
     fa2_v <= fa_v && !rst;
   end
-  ht_lookup #(.ROW_BITS(ROW_BITS), .TAG_BITS(TAG_BITS), .HAZARDS_LOG(HZ)) u_lookup (
+  ht_lookup #(.ROW_BITS(ROW_BITS), .TAG_BITS(TAG_BITS), .WAYS(WAYS), .SIZE_BITS(SIZE_BITS), .HAZARDS_LOG(HZ)) u_lookup (
       .clk, .rst, .ready, .op_valid, .op_ready, .op, .row_hash,
       .tag_hash, .out_valid(lk_v), .out_ready(lk_r), .out_op(lk.op), .out_row(lk.row),
       .out_tag(lk.tag), .out_found(lk_found), .out_reads(lk.reads), .out_way(lk.way), .out_half(lk.half),
@@ -129,8 +139,8 @@ module mc_store
   // --- Memory.
   logic rq_v, rq_r;
   logic [SLOT_BITS-1:0] rq_slot;
-  logic [7:0] rq_beats;
-  fifo #(.W(SLOT_BITS + 8), .LOG(3), .HEAD(1'b1)) f_read (
+  logic [SIZE_BITS-1:0] rq_beats;
+  fifo #(.W(SLOT_BITS + SIZE_BITS), .LOG(3), .HEAD(1'b1)) f_read (
       .clk, .rst, .in_valid(rd_v), .in_ready(rd_r), .in_data({rd_slot, rd_beats}), .out_valid(rq_v),
       .out_ready(rq_r), .out_data({rq_slot, rq_beats})
   );
@@ -138,8 +148,8 @@ module mc_store
   logic [127:0] im_d;
   logic it_v, it_r, itg_v, itg_r, it_two;
   logic [127:0] it_d;
-  item_reader #(.SLOT_BITS(SLOT_BITS)) u_reader (
-      .clk, .rst, .req_valid(rq_v), .req_ready(rq_r), .req_slot(rq_slot), .req_words(rq_beats),
+  item_reader #(.SLOT_BITS(SLOT_BITS), .SIZE_BITS(SIZE_BITS)) u_reader (
+      .clk, .rst, .req_valid(rq_v), .req_ready(rq_r), .req_slot(rq_slot), .req_words(8'({1'b0, rq_beats})),
       .ar_valid, .ar_ready, .ar_addr, .ar_len, .ar_tag, .r_valid, .r_tag, .r_data,
       .out_valid(im_v), .out_ready(im_r), .out_data(im_d), .out_two(im_two)
   );
@@ -176,7 +186,7 @@ module mc_store
     fb_v <= ends_v && !rst;
     fb_id <= ends_id;
   end
-  item_writer #(.SLOT_BITS(SLOT_BITS), .HAZARDS_LOG(HZ)) u_writer (
+  item_writer #(.SLOT_BITS(SLOT_BITS), .SIZE_BITS(SIZE_BITS), .HAZARDS_LOG(HZ)) u_writer (
       .clk, .rst, .req_valid(wq2_v), .req_ready(wq2_r), .req_slot(wq2_slot),
       .req_beats(wq2_beats), .req_hazard(wq2_hz), .data_valid(wd2_v), .data_ready(wd2_r), .data(wd2),
       .aw_valid, .aw_ready, .aw_addr, .aw_len, .aw_tag, .w_valid, .w_ready, .w_data, .w_last,
@@ -188,16 +198,16 @@ module mc_store
   result_t rs;
   logic [63:0] ko_d, vo_d;
   logic flush_v;
-  key_check #(.ROW_BITS(ROW_BITS), .HAZARDS_LOG(HZ)) u_check (
+  key_check #(.ROW_BITS(ROW_BITS), .WAY_BITS(WAY_BITS), .VALUE_MAX(VALUE_MAX), .HAZARDS_LOG(HZ)) u_check (
       .clk, .rst, .op_valid(lk2g_v), .op_ready(lk2g_r), .op(lk2.op), .row(lk2.row),
-      .reads(lk2.reads), .way(lk2.way), .half(lk2.half), .beats(lk2.beats), .hazard(lk2.hazard),
+      .reads(lk2.reads), .way(lk2.way), .half(lk2.half), .beats(8'({1'b0, lk2.beats})), .hazard(lk2.hazard),
       .key_valid, .key_ready, .key_data, .value_valid, .value_ready,
       .value_data, .item_valid(itg_v), .item_ready(itg_r), .item_data(it_d), .item_two(it_two),
       .result_valid(rs_v), .result_ready(rs_r), .result(rs), .key_out_valid(ko_v), .key_out_ready(ko_r),
       .key_out_data(ko_d), .value_out_valid(vo_v), .value_out_ready(vo_r), .value_out_data(vo_d),
       .write_valid(wq_v), .write_ready(wq_r), .write_slot(wq_slot),
       .write_beats(wq_beats), .write_hazard(wq_hz), .data_valid(wd_v), .data_ready(wd_r), .data(wd),
-      .update_valid(up_v), .update_live(ch.live), .update_beats(ch.beats), .update_half(ch.half),
+      .update_valid(up_v), .update_live(ch.live), .update_beats(ch_beats), .update_half(ch.half),
       .touch_valid(to_v), .free_valid(fa_v), .now, .unix_start, .generation, .flush_valid(flush_v),
       .set_cas_valid(set_cas_valid), .set_cas(set_cas), .counts_hit(events.hit), .counts_miss(events.miss),
       .counts_store(events.store), .counts_other_key(events.other_key)

@@ -8,9 +8,14 @@ module nic_cache
 #(
     parameter int ROW_BITS = 11,
     parameter int TAG_BITS = 16,
+    parameter int WAYS = 8,
+    parameter int KEY_MAX = DEFAULT_KEY_MAX,     // bytes
+    parameter int VALUE_MAX = DEFAULT_VALUE_MAX, // bytes
+    parameter int HASH = HASH_TWO_CRCS,
     parameter int BUFFER_LOG = 11,   // of the beats of frames that are kept until it is known where they go
     parameter bit TESTED = 1'b1,     // without, `hold` has no effect, and no logic
-    parameter int GATES = 12         // streams that a test may hold back
+    parameter int GATES = 12,        // streams that a test may hold back
+    localparam int ADDRESS_BITS = ROW_BITS + $clog2(WAYS) + 1 + bits_of_size(KEY_MAX, VALUE_MAX)  // of a word of 8 bytes
 ) (
     input  logic                clk,
     input  logic                rst,
@@ -44,7 +49,7 @@ module nic_cache
     // Memory and registers, as of mc_core.
     output logic                ar_valid,
     input  logic                ar_ready,
-    output logic [ROW_BITS+10:0] ar_addr,
+    output logic [ADDRESS_BITS-2:0]   ar_addr,
     output logic [2:0]          ar_len,
     output logic [5:0]          ar_tag,
     input  logic                r_valid,
@@ -52,7 +57,7 @@ module nic_cache
     input  logic [127:0]        r_data,
     output logic                aw_valid,
     input  logic                aw_ready,
-    output logic [ROW_BITS+11:0] aw_addr,
+    output logic [ADDRESS_BITS-1:0]   aw_addr,
     output logic [3:0]          aw_len,
     output logic [4:0]          aw_tag,
     output logic                w_valid,
@@ -94,13 +99,14 @@ module nic_cache
   logic [63:0] fk, fv, rk, rv;
   front_events_t front_events, front_events_too;
   store_events_t store_events;
+  if (HASH == HASH_ONE_CRC && (ROW_BITS > 16 || TAG_BITS > 16)) begin : g_one_crc_wrong $error("with HASH_ONE_CRC, ROW_BITS and TAG_BITS are 16 at most"); end
   logic [GATES-1:0] held;
   assign held = TESTED ? hold : '0;
   logic front_idle, store_idle, policy_idle, fill_idle;
   logic a_v, a_r, a_last;
   logic [63:0] a_d;
   logic [3:0] a_b;
-  mc_front u_front (
+  mc_front #(.KEY_MAX(KEY_MAX), .VALUE_MAX(VALUE_MAX), .HASH(HASH)) u_front (
       .clk, .rst, .udp_port, .hold({held[11:9], held[6:0]}), .rx_valid(c_valid), .rx_ready(c_ready), .rx_data, .rx_bytes,
       .rx_last, .rx_error, .tx_valid(a_v), .tx_ready(a_r), .tx_data(a_d), .tx_bytes(a_b), .tx_last(a_last),
       .op_valid(wo_v), .op_ready(wo_r), .op(wo.op), .op_row_hash(wo.row_hash), .op_tag_hash(wo.tag_hash),
@@ -130,7 +136,7 @@ module nic_cache
   logic [31:0] set_now, set_unix_start, now, unix_start;
   logic [63:0] set_cas;
   logic [39:0] generation;
-  mc_store #(.ROW_BITS(ROW_BITS), .TAG_BITS(TAG_BITS)) u_store (
+  mc_store #(.ROW_BITS(ROW_BITS), .TAG_BITS(TAG_BITS), .WAYS(WAYS), .KEY_MAX(KEY_MAX), .VALUE_MAX(VALUE_MAX)) u_store (
       .clk, .rst, .second_tick, .hold(held[8:7]), .op_valid(so_v), .op_ready(so_r), .op(so.op),
       .row_hash(so.row_hash), .tag_hash(so.tag_hash), .key_valid(sk_v), .key_ready(sk_r), .key_data(sk),
       .value_valid(sv_v), .value_ready(sv_r), .value_data(sv), .result_valid(sr_v), .result_ready(sr_r), .result(sr),
@@ -142,7 +148,7 @@ module nic_cache
   );
 
   // --- Frames of the host, and replies, to the wire.
-  fill_reader u_fill_reader (
+  fill_reader #(.KEY_MAX(KEY_MAX), .VALUE_MAX(VALUE_MAX), .HASH(HASH)) u_fill_reader (
       .clk, .rst, .udp_port, .fill_seconds, .in_valid(host_rx_valid && host_rx_ready), .in_data(host_rx_data),
       .in_bytes(host_rx_bytes), .in_last(host_rx_last), .op_valid(fo_v), .op_ready(fo_r), .op(fo), .asker(fo_asker),
       .other(fo_other), .key_valid(fok_v), .key_ready(fok_r), .key(fok), .value_valid(fov_v), .value_ready(fov_r),

@@ -6,6 +6,7 @@
 // has been asked for. The last beat of an item has one word where the item's number of words is odd.
 module item_reader #(
     parameter int SLOT_BITS = 15,
+    parameter int SIZE_BITS = 8,   // of a word's number in a slot, 3 to 8
     parameter int TAG_LOG = 6
 ) (
     input  logic                 clk,
@@ -13,10 +14,10 @@ module item_reader #(
     input  logic                 req_valid,
     output logic                 req_ready,
     input  logic [SLOT_BITS-1:0] req_slot,
-    input  logic [7:0]           req_words,  // at least 1
+    input  logic [7:0]           req_words,  // at least 1, at most 2**SIZE_BITS - 1
     output logic                 ar_valid,
     input  logic                 ar_ready,
-    output logic [SLOT_BITS+6:0] ar_addr,    // in beats
+    output logic [SLOT_BITS+SIZE_BITS-2:0] ar_addr,    // in beats
     output logic [2:0]           ar_len,     // beats
     output logic [TAG_LOG-1:0]   ar_tag,
     input  logic                 r_valid,
@@ -42,7 +43,7 @@ module item_reader #(
   assign words = rest > 8'd8 ? 4'd8 : rest[3:0];
   assign room = issued - drained != (TAG_LOG + 1)'(TAGS) && !clears;
   assign ar_valid = req_valid && room;
-  assign ar_addr = {req_slot, offset[7:1]};
+  assign ar_addr = {req_slot, offset[SIZE_BITS-1:1]};
   assign ar_len = words[3:1] + {2'd0, words[0]};
   assign ar_tag = issued[TAG_LOG-1:0];
   assign req_ready = ar_valid && ar_ready && rest <= 8'd8;

@@ -38,7 +38,7 @@
 
   initial assume (rst);
   always_comb begin
-    if (req_valid) assume (req_words != 8'd0);
+    if (req_valid) assume (req_words != 8'd0 && {1'b0, req_words} < 9'(2 ** SIZE_BITS));
     if (f_waits) assume (req_valid && req_slot == f_slot && req_words == f_words);
     // Memory answers what it has been asked.
     if (r_valid) assume ({1'b0, f_r_place} < f_open && r_filled < f_r_beats);
@@ -66,7 +66,8 @@
       assert (offset[2:0] == 3'd0);
       if (offset != 8'd0) assert (f_waits && offset < f_words);
       if (ar_valid) begin
-        assert (ar_addr == {req_slot, offset[7:1]} && ar_len >= 3'd1 && ar_len <= 3'd4);
+        assert ({1'b0, offset} + {5'd0, words} < 9'(2 ** SIZE_BITS));
+        assert (ar_addr == {req_slot, offset[SIZE_BITS-1:1]} && ar_len >= 3'd1 && ar_len <= 3'd4);
         assert ({1'b0, ar_addr[1:0]} + ar_len <= 3'd4 && words != 4'd0 && words <= 4'd8);
         assert (req_ready == (ar_ready && {1'b0, offset} + {5'd0, words} == {1'b0, req_words}));
         assert (f_open != (TAG_LOG + 1)'(TAGS));

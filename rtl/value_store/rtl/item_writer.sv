@@ -5,6 +5,7 @@
 // another operation read the row.
 module item_writer #(
     parameter int SLOT_BITS = 15,
+    parameter int SIZE_BITS = 8,   // of a word's number in a slot, 3 to 8
     parameter int HAZARDS_LOG = 5,
     parameter int TAG_LOG = 5
 ) (
@@ -13,14 +14,14 @@ module item_writer #(
     input  logic                   req_valid,
     output logic                   req_ready,
     input  logic [SLOT_BITS-1:0]   req_slot,
-    input  logic [7:0]             req_beats,   // at least 1
+    input  logic [7:0]             req_beats,   // at least 1, at most 2**SIZE_BITS - 1
     input  logic [HAZARDS_LOG-1:0] req_hazard,
     input  logic                   data_valid,
     output logic                   data_ready,
     input  logic [63:0]            data,
     output logic                   aw_valid,
     input  logic                   aw_ready,
-    output logic [SLOT_BITS+7:0]   aw_addr,
+    output logic [SLOT_BITS+SIZE_BITS-1:0] aw_addr,
     output logic [3:0]             aw_len,
     output logic [TAG_LOG-1:0]     aw_tag,
     output logic                   w_valid,
@@ -51,7 +52,7 @@ module item_writer #(
 
   assign rest = req_beats - written;
   assign aw_valid = req_valid && !in_burst && !busy[tag];
-  assign aw_addr = {req_slot, written};
+  assign aw_addr = {req_slot, written[SIZE_BITS-1:0]};
   assign aw_len = rest > 8'd8 ? 4'd8 : rest[3:0];
   assign aw_tag = tag;
   assign w_valid = in_burst && data_valid;

@@ -29,7 +29,7 @@
 
   initial assume (rst);
   always_comb begin
-    if (req_valid) assume (req_beats != 8'd0);
+    if (req_valid) assume (req_beats != 8'd0 && {1'b0, req_beats} < 9'(2 ** SIZE_BITS));
     if (f_waits) assume (req_valid && req_slot == f_slot && req_beats == f_beats && req_hazard == f_hazard);
     if (b_valid) assume (busy[b_tag]);
     // An entry is not used again before it is free.
@@ -62,7 +62,8 @@
       assert (written[2:0] == 3'd0);
       if (written != 8'd0 || in_burst) assert (f_waits && written < f_beats);
       if (aw_valid) begin
-        assert (aw_addr == {req_slot, written} && aw_len >= 4'd1 && aw_len <= 4'd8 && !busy[aw_tag]);
+        assert ({1'b0, written} + {5'd0, aw_len} < 9'(2 ** SIZE_BITS));
+        assert (aw_addr == {req_slot, written[SIZE_BITS-1:0]} && aw_len >= 4'd1 && aw_len <= 4'd8 && !busy[aw_tag]);
         assert (f_given == written);
       end
       if (in_burst) begin

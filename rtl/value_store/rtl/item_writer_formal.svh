@@ -62,8 +62,8 @@
       assert (written[2:0] == 3'd0);
       if (written != 8'd0 || in_burst) assert (f_waits && written < f_beats);
       if (aw_valid) begin
-        assert (aw_addr == {req_slot, written} && aw_len >= 4'd1 && aw_len <= 4'd8 && !busy[aw_tag]);
-        assert (f_given == written);
+        assert (aw_addr == {req_slot, at} && aw_len >= 4'd1 && aw_len <= 4'd8 && !busy[aw_tag]);
+        assert (in_burst ? burst_ends && f_given + 8'd1 == at : f_given == at);
       end
       if (in_burst) begin
         assert (burst_left >= 4'd1 && burst_left <= 4'd8);

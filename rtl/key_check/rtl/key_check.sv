@@ -123,6 +123,7 @@ module key_check
   logic [31:0] new_expiry, new_flags;
   logic [11:0] new_vlen;
   logic [8:0] new_vbeats, vbeats_left;
+  logic vbeats_one;         // vbeats_left == 1
   logic counts_number;      // an arithmetic command that has a number
   logic writes_started;     // the hazard ends with the memory's answer
   logic [63:0] next_cas;
@@ -144,12 +145,18 @@ module key_check
       .take(number_take), .summed(number_summed), .bad(number_bad), .number, .converts(number_converts),
       .digits_come(state == X_DIGITS), .aligned(number_aligned), .size(number_size), .text(digit_text)
   );
-  logic [63:0] digit_beat;
-  logic [8:0] beat_number;
-  assign beat_number = new_vbeats - vbeats_left;
-  assign digit_beat = (beat_number == 9'd0 ? digit_text[63:0] : beat_number == 9'd1 ? digit_text[127:64] :
-                       beat_number == 9'd2 ? digit_text[191:128] : {8{8'h20}}) &
-                      byte_mask(vbeats_left == 9'd1 && new_vlen[2:0] != 3'd0 ? {1'b0, new_vlen[2:0]} : 4'd8);
+  logic [63:0] digit_beat, last_mask;
+  logic [1:0] beat_number;  // 3: all behind the digits
+  always_ff @(posedge clk) last_mask <= byte_mask(new_vlen[2:0] != 3'd0 ? {1'b0, new_vlen[2:0]} : 4'd8);
+  always_comb begin
+    case (beat_number)
+      2'd0: digit_beat = digit_text[63:0];
+      2'd1: digit_beat = digit_text[127:64];
+      2'd2: digit_beat = digit_text[191:128];
+      default: digit_beat = {8{8'h20}};
+    endcase
+    if (vbeats_one) digit_beat &= last_mask;
+  end
 
   // --- append and prepend.
   logic join_takes_word, join_takes_value, joined_valid;
@@ -354,6 +361,8 @@ module key_check
         X_W_SIZES: if (data_ready) state <= X_W_CAS;
         X_W_CAS: begin
           vbeats_left <= new_vbeats;
+          vbeats_one <= new_vbeats == 9'd1;
+          beat_number <= 2'd0;
           r.cas <= next_cas;
           if (data_ready) state <= X_W_KEY;
         end
@@ -367,7 +376,9 @@ module key_check
         X_W_VALUE, X_W_JOIN, X_W_NUMBER: begin
           if (data_valid && data_ready) begin
             vbeats_left <= vbeats_left - 9'd1;
-            if (vbeats_left == 9'd1) state <= X_PUBLISH;
+            vbeats_one <= vbeats_left == 9'd2;
+            if (beat_number != 2'd3) beat_number <= beat_number + 2'd1;
+            if (vbeats_one) state <= X_PUBLISH;
           end
         end
         X_PUBLISH: begin

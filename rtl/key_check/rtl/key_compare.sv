@@ -47,8 +47,11 @@ module key_compare
 );
   localparam int KEY_LOG = $clog2((KEY_MAX + 7) / 8);  // a whole key has room, so nothing waits in a circle
 
-  typedef enum logic [2:0] {P_OP, P_FIRST, P_KEY, P_PASS, P_REST} state_t;
+  // A bit each, since all words wait for it.
+  typedef enum logic [4:0] {P_OP = 5'd1, P_FIRST = 5'd2, P_KEY = 5'd4, P_PASS = 5'd8, P_REST = 5'd16} state_t;
   state_t state;
+  logic at_op, at_first, at_key, at_pass, at_rest;
+  assign {at_rest, at_pass, at_key, at_first, at_op} = state;
 
   // --- What the operation asks for. From the cycle after P_OP on.
   logic is_shown;        // its key goes to mc_format, whatever the outcome
@@ -63,33 +66,28 @@ module key_compare
     expiry <= expiry_second(op.exptime, now, unix_start);
   end
 
-  // --- Handshakes. Each waits for registers of the buffers that it fills, never for what is done in the same cycle.
+  // --- Handshakes. Each waits for registers of the buffers that it fills, never for what is done in the same cycle. No
+  // operation's key both goes to mc_format and is kept.
   logic kept_room, value_room;
   logic second;          // P_KEY: the beat's second word is next
+  logic key_takes_beat;  // P_FIRST, P_KEY: with the word that is compared its beat goes
   logic key_one;         // one word of the key is left
   logic none, one;       // beats of the item are left
   logic key_room, compares, passes, ends;
   logic told;            // P_REST: the operation has been taken
   logic flushes;         // a flush has been taken, and may not have happened yet
-  assign key_room = (!keeps || kept_room) && (key_out_ready || !(state == P_PASS ? is_shown_on_miss : is_shown));
-  assign compares = (state == P_FIRST || state == P_KEY) && item_valid && key_valid && key_room && value_room;
-  assign passes = state == P_PASS && key_valid && key_room;
+  assign key_room = keeps ? kept_room : key_out_ready || !is_shown;
+  assign compares = (at_first || at_key) && item_valid && key_valid && key_room && value_room;
+  assign passes = at_pass && key_valid && (keeps ? kept_room : key_out_ready || !is_shown_on_miss);
   assign key_ready = compares || passes;
-  assign key_out_valid = key_valid && (!keeps || kept_room) && (state == P_PASS ? is_shown_on_miss :
-                         is_shown && (state == P_FIRST || state == P_KEY) && item_valid && value_room);
+  assign key_out_valid = key_valid && ((at_pass && is_shown_on_miss) || ((at_first || at_key) && is_shown && item_valid && value_room));
   assign key_out_data = key_data;
-  always_comb begin
-    case (state)
-      P_OP: item_ready = op_valid && reads && !flushes;
-      P_FIRST: item_ready = compares;
-      P_KEY: item_ready = compares && (second || key_one);
-      P_REST: item_ready = value_room && !none;
-      default: item_ready = 1'b0;
-    endcase
-  end
-  assign found_valid = state == P_REST && !told;
+  // Whether an item is there does not matter to it.
+  assign item_ready = (at_op && op_valid && reads && !flushes) || (key_takes_beat && key_valid && key_room && value_room) ||
+                      (at_rest && value_room && !none);
+  assign found_valid = at_rest && !told;
   assign ends = (told || found_ready) && (none || (one && item_valid && value_room));
-  assign op_ready = state == P_REST && ends;
+  assign op_ready = at_rest && ends;
 
   logic [6:0] left, behind_first;  // beats of the item
   logic [5:0] key_left;
@@ -100,9 +98,9 @@ module key_compare
   logic [12:0] joined;
   logic [39:0] own_generation;
   assign behind_first = beats[7:1] - {6'd0, !beats[0]};
-  assign differs = (state == P_FIRST || second ? item_data[127:64] : item_data[63:0]) != key_data;
+  assign differs = (at_first || second ? item_data[127:64] : item_data[63:0]) != key_data;
   always_ff @(posedge clk) begin
-    if (item_valid && item_ready && state != P_OP) begin
+    if (item_valid && item_ready && !at_op) begin
       left <= left - 7'd1;
       {none, one} <= {one, left == 7'd2};
     end
@@ -127,12 +125,11 @@ module key_compare
         told <= 1'b0;
       end
       P_FIRST, P_KEY, P_PASS: begin
-        if (state == P_FIRST) begin
+        if (at_first) begin
           cas <= item_data[63:0];
           cas_differs <= op.cas_cmp && op.cas != item_data[63:0];
         end
         if (compares && differs) match <= 1'b0;
-        if (compares && state == P_KEY) second <= !second;
         if (key_ready) begin
           key_left <= key_left - 6'd1;
           key_one <= key_left == 6'd2;
@@ -143,15 +140,28 @@ module key_compare
     if (rst) begin
       state <= P_OP;
       flushes <= 1'b0;
+      key_takes_beat <= 1'b0;
     end else begin
       if (found_ready) flushes <= found_valid && op.op == OP_FLUSH;
       case (state)
         P_OP:
         if (op_valid && !flushes && (item_valid || !reads)) begin
-          if (op.kbeats == 6'd0) state <= P_REST;
-          else state <= reads && item_data[71:64] == op.klen ? P_FIRST : P_PASS;
+          if (op.kbeats == 6'd0) begin
+            state <= P_REST;
+          end else if (reads && item_data[71:64] == op.klen) begin
+            state <= P_FIRST;
+            key_takes_beat <= 1'b1;
+          end else begin
+            state <= P_PASS;
+          end
         end
-        P_FIRST, P_KEY: if (compares) state <= key_one ? P_REST : P_KEY;
+        P_FIRST, P_KEY:
+        if (compares) begin
+          state <= key_one ? P_REST : P_KEY;
+          // The second word follows the first one, which keeps the beat, or the key's last word takes it.
+          second <= at_key && !second;
+          key_takes_beat <= !key_one && ((at_key && !second) || key_left == 6'd2);
+        end
         P_PASS: if (passes && key_one) state <= P_REST;
         default: if (ends) state <= P_OP;
       endcase
@@ -181,9 +191,9 @@ module key_compare
   logic beat_valid, beat_last, beat_first, beat_second;  // which of its words are the value's
   logic [127:0] beat;
   always_ff @(posedge clk) begin
-    beat_valid <= !rst && item_valid && item_ready && (state == P_REST || (state == P_KEY && !second && item_two));
+    beat_valid <= !rst && item_valid && item_ready && (at_rest || (at_key && !second && item_two));
     beat_last <= one;
-    beat_first <= state == P_REST;
+    beat_first <= at_rest;
     beat_second <= item_two;
     beat <= item_data;
   end

@@ -45,21 +45,24 @@ module item_writer #(
   logic [HAZARDS-1:0] touched;
   logic [TAG_LOG-1:0] tag;
   logic [7:0] written;           // beats of the request in earlier bursts
-  logic [7:0] rest;
-  logic in_burst;
+  logic [7:0] at, rest;          // of the request, where the next burst begins, and beats from there on
+  logic in_burst, burst_ends;
   logic [3:0] burst_left;
   logic last_burst;              // of the request
 
-  assign rest = req_beats - written;
-  assign aw_valid = req_valid && !in_burst && !busy[tag];
-  assign aw_addr = {req_slot, written[SIZE_BITS-1:0]};
+  // A request's next burst begins with the last beat of the one before, or later.
+  assign at = in_burst ? written + 8'd8 : written;
+  assign rest = req_beats - at;
+  assign burst_ends = w_valid && w_ready && w_last;
+  assign aw_valid = req_valid && (!in_burst || (burst_ends && !last_burst)) && !busy[tag];
+  assign aw_addr = {req_slot, at[SIZE_BITS-1:0]};
   assign aw_len = rest > 8'd8 ? 4'd8 : rest[3:0];
   assign aw_tag = tag;
   assign w_valid = in_burst && data_valid;
   assign data_ready = in_burst && w_ready;
   assign w_data = data;
   assign w_last = burst_left == 4'd1;
-  assign req_ready = w_valid && w_ready && w_last && last_burst;
+  assign req_ready = burst_ends && last_burst;
 
   // An answer is counted a cycle after it came.
   logic came;
@@ -88,21 +91,18 @@ module item_writer #(
       if (starts) begin
         busy[tag] <= 1'b1;
         tag <= tag + 1'b1;
-        in_burst <= 1'b1;
       end
       came <= b_valid;
       if (b_valid) busy[b_tag] <= 1'b0;
       if (came) touched[b_owner] <= !free_valid;
-      if (w_valid && w_ready && w_last) begin
-        in_burst <= 1'b0;
-        written <= last_burst ? 8'd0 : written + 8'd8;
-      end
+      in_burst <= starts || (in_burst && !burst_ends);
+      if (burst_ends) written <= last_burst ? 8'd0 : at;
     end
   end
   always_ff @(posedge clk) begin
     if (starts) begin
       owner[tag] <= req_hazard;
-      begun[req_hazard] <= {rest <= 8'd8, written == 8'd0 ? 6'd1 : begun_before[5:0] + 6'd1};
+      begun[req_hazard] <= {rest <= 8'd8, at == 8'd0 ? 6'd1 : begun_before[5:0] + 6'd1};
       burst_left <= aw_len;
       last_burst <= rest <= 8'd8;
     end else if (w_valid && w_ready) begin

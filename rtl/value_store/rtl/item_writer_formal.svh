@@ -62,9 +62,9 @@
       assert (written[2:0] == 3'd0);
       if (written != 8'd0 || in_burst) assert (f_waits && written < f_beats);
       if (aw_valid) begin
-        assert ({1'b0, written} + {5'd0, aw_len} < 9'(2 ** SIZE_BITS));
-        assert (aw_addr == {req_slot, written[SIZE_BITS-1:0]} && aw_len >= 4'd1 && aw_len <= 4'd8 && !busy[aw_tag]);
-        assert (f_given == written);
+        assert ({1'b0, at} + {5'd0, aw_len} < 9'(2 ** SIZE_BITS));
+        assert (aw_addr == {req_slot, at[SIZE_BITS-1:0]} && aw_len >= 4'd1 && aw_len <= 4'd8 && !busy[aw_tag]);
+        assert (in_burst ? burst_ends && f_given + 8'd1 == at : f_given == at);
       end
       if (in_burst) begin
         assert (burst_left >= 4'd1 && burst_left <= 4'd8);

@@ -3,20 +3,18 @@
 // What an operation does, and its outcome, given what is known of the item that has its tag. Combinational.
 module decision
   import wc_pkg::*;
-#(
-    parameter int VALUE_MAX = DEFAULT_VALUE_MAX
-) (
+(
     input  meta_t       op,
     input  found_t      found,
+    input  logic        fits,    // both values together, for append and prepend
     output do_t         what,
     output outcome_t    outcome,
     output err_t        error    // with OUT_ERROR
 );
-  logic any_cas, alive, cas_differs, fits;
+  logic any_cas, alive, cas_differs;
   assign any_cas = found.any_cas;
   assign alive = found.alive;
   assign cas_differs = found.cas_differs;
-  assign fits = found.joined <= 13'(VALUE_MAX);
   always_comb begin
     what = D_RESULT;
     outcome = OUT_ERROR;

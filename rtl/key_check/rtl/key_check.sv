@@ -107,7 +107,7 @@ module key_check
   do_t what, what_next;
   outcome_t outcome;
   err_t error;
-  decision #(.VALUE_MAX(VALUE_MAX)) u_decision (.op, .found, .what(what_next), .outcome, .error);
+  decision u_decision (.op, .found, .fits(found.joined <= 13'(VALUE_MAX)), .what(what_next), .outcome, .error);
 
   // --- The operation in progress.
   meta_t x;

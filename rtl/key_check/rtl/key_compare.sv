@@ -45,7 +45,7 @@ module key_compare
     output logic [63:0]  kept,
     input  logic         kept_take
 );
-  localparam int KEY_LOG = $clog2((DEFAULT_KEY_MAX + 7) / 8);  // a whole key has room, so nothing waits in a circle
+  localparam int KEY_LOG = 5;  // words: a whole key has room, whatever its limit, so nothing waits in a circle
 
   // A bit each, since all words wait for it.
   typedef enum logic [4:0] {P_OP = 5'd1, P_FIRST = 5'd2, P_KEY = 5'd4, P_PASS = 5'd8, P_REST = 5'd16} state_t;

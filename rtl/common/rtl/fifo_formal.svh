@@ -9,13 +9,13 @@
   wire [LOG:0] f_count = wr - rd;
   wire [LOG:0] f_place = f_number - rd;
 
-  // Whether the writer may write, with SPARE == 2.
+  // Whether the writer may write, with SPARE, which is 1 or 2.
   logic f_ready_1, f_ready_2;
   always_ff @(posedge clk) begin
     f_ready_1 <= in_ready && !rst;
     f_ready_2 <= f_ready_1 && !rst;
   end
-  always_comb assume (SPARE == 0 || !in_valid || (f_ready_2 && !rst));
+  always_comb assume (SPARE == 0 || !in_valid || ((SPARE == 1 ? f_ready_1 : f_ready_2) && !rst));
   initial assume (rst);
   always_ff @(posedge clk) begin
     f_started <= 1'b1;

@@ -6,10 +6,12 @@
 // 1. REQUIRES: a packet is never longer than the FIFO, or the writer aborts it: else it waits for
 // ever.
 //
-// Block memory answers late in a cycle, and some readers decide late: a skid buffer stands between.
+// Block memory answers late in a cycle, and some readers decide late: a skid buffer stands between. With REG the answer is
+// in a register first, a cycle later: for a memory of many blocks, which are far away.
 module packet_fifo #(
     parameter int W = 8,
-    parameter int LOG = 9
+    parameter int LOG = 9,
+    parameter bit REG = 1'b0
 ) (
     input  logic         clk,
     input  logic         rst,
@@ -62,8 +64,22 @@ module packet_fifo #(
     end
   end
 
+  logic next_valid, next_ready;   // what goes into the skid buffer
+  logic [W-1:0] next;
+  if (REG) begin : g_reg
+    assign head_ready = !next_valid || next_ready;
+    always_ff @(posedge clk) begin
+      if (rst) next_valid <= 1'b0;
+      else if (head_ready) next_valid <= head_valid;
+    end
+    always_ff @(posedge clk) if (head_ready) next <= head;
+  end else begin : g_no_reg
+    assign head_ready = next_ready;
+    assign next_valid = head_valid;
+    assign next = head;
+  end
   skid_buffer #(.W(W)) skid (
-      .clk, .rst, .in_valid(head_valid), .in_ready(head_ready), .in_data(head), .out_valid, .out_ready, .out_data
+      .clk, .rst, .in_valid(next_valid), .in_ready(next_ready), .in_data(next), .out_valid, .out_ready, .out_data
   );
 
 `ifdef FORMAL

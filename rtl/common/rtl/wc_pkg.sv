@@ -202,6 +202,25 @@ package wc_pkg;
     logic [31:0] tag_hash;
   } hashed_t;
 
+  // What is known of an operation, and of the item that has its tag, once the whole key has been compared.
+  typedef struct packed {
+    logic reads;           // there is such an item
+    logic match;           // it has the key
+    logic alive;           // and has not expired
+    logic any_cas;         // the operation has a CAS id that is not zero
+    logic cas_differs;     // it compares CAS ids, and the item has another one
+    logic has_words;       // words of the item's value come
+    logic keeps;           // the operation's key comes
+    logic [31:0] flags;    // these five are the item's
+    logic [31:0] item_expiry;
+    logic [63:0] cas;
+    logic [11:0] vlen;
+    logic [12:0] joined;   // bytes of both values, for append and prepend
+    logic [5:0] kbeats;    // of the key that mc_format receives
+    logic [31:0] expiry;   // of an item that is stored
+    logic [39:0] generation;
+  } found_t;
+
   // The result of one operation, for mc_format.
   typedef struct packed {
     outcome_t outcome;

@@ -5,6 +5,7 @@
 #include <Vfifo_head.h>
 #include <Vframe_mux.h>
 #include <Vpacket_fifo.h>
+#include <Vpacket_fifo_reg.h>
 #include <Vskid_buffer.h>
 #include <Vstream_gate.h>
 
@@ -57,9 +58,10 @@ void run_skid_buffer(const Setup& setup) {
 }
 
 // Packets end with a commit or an abort, with their last beat or later.
+template <typename Block>
 void run_packet_fifo(const Setup& setup) {
   constexpr uint64_t kPlaces = 16;
-  Model<Vpacket_fifo> model;
+  Model<Block> model;
   Testbench bench(*model, setup);
   Random& random = bench.random();
   Stream& in = bench.input("in", model->in_valid, model->in_ready, {model->in_data});
@@ -156,7 +158,8 @@ void run_frame_mux(const Setup& setup) {
 const Registered fifo("fifo", run_fifo);
 const Registered fifo_head("fifo_head", run_fifo_head);
 const Registered skid_buffer("skid_buffer", run_skid_buffer);
-const Registered packet_fifo("packet_fifo", run_packet_fifo);
+const Registered packet_fifo("packet_fifo", run_packet_fifo<Vpacket_fifo>);
+const Registered packet_fifo_reg("packet_fifo_reg", run_packet_fifo<Vpacket_fifo_reg>);
 const Registered stream_gate("stream_gate", run_stream_gate);
 const Registered frame_mux("frame_mux", run_frame_mux);
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// byte_window, word_window, two_beats and packer: bytes in other portions than they came in.
+// byte_window, two_beats and packer: bytes in other portions than they came in.
 #include <Vbyte_window.h>
 #include <Vpacker.h>
 #include <Vpacker8.h>
 #include <Vtwo_beats.h>
-#include <Vword_window.h>
 
 #include <algorithm>
 
@@ -54,38 +53,6 @@ void run_byte_window(const Setup& setup) {
   };
   bench.run();
   bench.check(held.empty() && taken != 0, "bytes are left");
-}
-
-void run_word_window(const Setup& setup) {
-  Model<Vword_window> model;
-  Testbench bench(*model, setup);
-  Random& random = bench.random();
-  Stream& in = bench.input("in", model->in_valid, model->in_ready, {model->in_data, model->in_two});
-  std::deque<uint64_t> held;
-  in.on_beat = [&](const Beat& beat) {
-    held.push_back(beat[0].part(0, 64).low());
-    if (!beat[1].zero()) held.push_back(beat[0].part(64, 64).low());
-  };
-  for (uint64_t i = bench.count(5000); i > 0; --i) {
-    Bits data = random.next();
-    data.place(64, 64, random.next());
-    in.push({data, random.below(2)});
-  }
-  bench.before = [&] {
-    Bits view;
-    for (size_t i = 0; i < std::min<size_t>(held.size(), 2); ++i)
-      view.place(static_cast<int>(64 * i), 64, held[i]);
-    bench.check(
-        model->one == (held.size() >= 1 ? 1 : 0) && model->two == (held.size() >= 2 ? 1 : 0),
-        "the number of words is wrong");
-    bench.check(Port(model->view).get() == view, "the view is wrong");
-    const auto most = static_cast<uint32_t>(std::min<size_t>(held.size(), 2));
-    const uint32_t take = random.below(2) == 0 ? most : random.below(most + 1);
-    set(model->take, take);
-    held.erase(held.begin(), held.begin() + take);
-  };
-  bench.run();
-  bench.check(held.empty(), "words are left");
 }
 
 // One beat, both or none are taken in a cycle.
@@ -152,7 +119,6 @@ void run_packer(const Setup& setup, uint32_t piece_max) {
 }
 
 const Registered byte_window("byte_window", run_byte_window);
-const Registered word_window("word_window", run_word_window);
 const Registered two_beats("two_beats", run_two_beats);
 const Registered packer("packer", [](const Setup& setup) { run_packer<Vpacker>(setup, 16); });
 const Registered packer8("packer8", [](const Setup& setup) { run_packer<Vpacker8>(setup, 8); });

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an operation does, and its outcome, given the item that has its key. Combinational.
+// What an operation does, and its outcome, given what is known of the item that has its tag. Combinational.
 module decision
   import wc_pkg::*;
 (
     input  meta_t       op,
-    input  logic        alive,   // there is such an item, and it has not expired
-    input  logic        cas_differs,  // the operation compares CAS ids, and the item has another one
-    input  logic        has_value,    // the item's value is not empty
-    input  logic        fits,         // both values together, for append and prepend
+    input  found_t      found,
+    input  logic        fits,    // both values together, for append and prepend
     output do_t         what,
     output outcome_t    outcome,
     output err_t        error    // with OUT_ERROR
 );
-  logic any_cas;
-  assign any_cas = op.cas != 64'd0;
+  logic any_cas, alive, cas_differs;
+  assign any_cas = found.any_cas;
+  assign alive = found.alive;
+  assign cas_differs = found.cas_differs;
   always_comb begin
     what = D_RESULT;
     outcome = OUT_ERROR;
-    error = ERR_NONNUM;
+    error = op.op == OP_ERROR ? op.err : ERR_NONNUM;
     case (op.op)
       OP_GET: begin
         outcome = alive ? OUT_HIT : OUT_MISS;
@@ -55,7 +55,7 @@ module decision
       end
       OP_INCR, OP_DECR: begin
         if (alive) begin
-          if (has_value) begin
+          if (found.has_words) begin
             if (any_cas && cas_differs) outcome = OUT_EXISTS;
             else begin
               outcome = OUT_NUMBER;
@@ -73,6 +73,11 @@ module decision
         outcome = alive ? OUT_TOUCHED : OUT_NOT_FOUND;
         if (alive) what = D_TOUCH;
       end
+      OP_NOP: outcome = OUT_NONE;
+      OP_END: outcome = OUT_END;
+      OP_FLUSH, OP_OK: outcome = OUT_OK;
+      OP_VERSION: outcome = OUT_VERSION;
+      OP_NOOP: outcome = OUT_NOOP;
       default: ;
     endcase
   end

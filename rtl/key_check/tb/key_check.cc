@@ -66,7 +66,7 @@ struct Effect {
   uint64_t number = 0;
 };
 
-Effect effect_of(const Record& op, const Item* item, const std::string& key,
+Effect effect_of(const Record& op, const Item* item, uint64_t generation, const std::string& key,
                  const std::string& value) {
   Effect effect;
   const auto what = static_cast<Op>(op.get("op").low());
@@ -75,7 +75,7 @@ Effect effect_of(const Record& op, const Item* item, const std::string& key,
   const bool differs = item != nullptr && compares && item->cas != cas;
   const uint32_t expiry = expiry_of(static_cast<uint32_t>(op.get("exptime").low()));
   const Item fresh = {
-      static_cast<uint32_t>(op.get("flags").low()), expiry, kGeneration, 0, key, value};
+      static_cast<uint32_t>(op.get("flags").low()), expiry, generation, 0, key, value};
   switch (what) {
     case kOpGet:
       effect.outcome = item != nullptr ? kOutHit : kOutMiss;
@@ -170,11 +170,10 @@ Bits kept(const Bits& bits) {
   const Record r(kResult, bits);
   Record out(kResult);
   for (const char* field : {"outcome", "op", "bin", "quiet", "ret_cas", "ret_key", "last_key",
-                            "eod", "opcode", "opaque", "klen", "kbeats"})
+                            "eod", "opcode", "opaque", "klen", "kbeats", "vlen", "vbeats"})
     out.set(field, r.get(field));
   const uint64_t outcome = r.get("outcome").low();
   if (outcome == kOutError) out.set("err", r.get("err"));
-  if (outcome == kOutHit) out.set("vlen", r.get("vlen")).set("vbeats", r.get("vbeats"));
   if (outcome == kOutHit || outcome == kOutTouched) out.set("flags", r.get("flags"));
   if (outcome == kOutHit || outcome == kOutTouched || outcome == kOutStored ||
       outcome == kOutNumber)
@@ -190,9 +189,9 @@ void run(const Setup& setup) {
   model->now = kNow;
   model->unix_start = kUnixStart;
   model->generation = kGeneration;
-  Stream& in = bench.input(
-      "op", model->op_valid, model->op_ready,
-      {model->op, model->row, model->reads, model->way, model->half, model->beats, model->hazard});
+  Stream& in = bench.input("op", model->op_valid, model->op_ready,
+                           {model->op, model->row, model->tag, model->reads, model->way,
+                            model->half, model->beats, model->hazard});
   Stream& key_in = bench.input("key", model->key_valid, model->key_ready, {model->key_data});
   Stream& value_in =
       bench.input("value", model->value_valid, model->value_ready, {model->value_data});
@@ -208,18 +207,33 @@ void run(const Setup& setup) {
                                {model->write_slot, model->write_beats, model->write_hazard});
   Stream& data = bench.output("data", model->data_valid, model->data_ready, {model->data});
   Stream& update = bench.pulses(
-      "update", {model->update_valid, model->update_live, model->update_beats, model->update_half});
-  Stream& events = bench.pulses("events", {model->free_valid, model->flush_valid});
+      "update", {model->update_valid, model->update_live, model->update_beats, model->update_half,
+                 model->change_row, model->change_tag, model->change_way});
+  Stream& events = bench.pulses("events", {model->free_valid, model->flush_valid,
+                                           model->change_hazard, model->flush_exptime});
   Stream& counts =
       bench.pulses("counts", {model->counts_hit, model->counts_miss, model->counts_store,
-                              model->counts_other_key, model->touch_valid});
+                              model->counts_other_key, model->touch_valid, model->change_row,
+                              model->change_way});
   result.normalize = [](Beat& beat) { beat[0] = kept(beat[0]); };
   update.normalize = [](Beat& beat) {
-    if (beat[0].zero()) beat[1] = 0;
+    if (beat[0].zero()) beat[1] = beat[4] = beat[5] = beat[6] = 0;
     if (beat[1].zero()) beat[2] = beat[3] = 0;
   };
-  // The first beat of a value goes out with the result, so it is offered only while that is taken.
-  value_out.may_withdraw = true;
+  events.normalize = [](Beat& beat) {
+    if (beat[0].zero()) beat[2] = 0;
+    if (beat[1].zero()) beat[3] = 0;
+  };
+  counts.normalize = [](Beat& beat) {
+    if (beat[4].zero()) beat[5] = beat[6] = 0;
+  };
+  // A flush ends the generation, and with it what is there before the next operation.
+  bool flushes = false;
+  bench.after = [&] { flushes = model->flush_valid != 0; };
+  bench.before = [&] {
+    if (flushes) ++model->generation;
+  };
+  uint64_t generation = kGeneration;
   uint64_t next_cas = 1;
   uint64_t alive_count = 0;
   for (uint64_t i = bench.count(3000); i > 0; --i) {
@@ -254,7 +268,7 @@ void run(const Setup& setup) {
     if (what != kOpGet) op.set("touch", 0);
 
     // The item that has the tag.
-    Item item = {static_cast<uint32_t>(random.next() >> 32), 0,   kGeneration,
+    Item item = {static_cast<uint32_t>(random.next() >> 32), 0,   generation,
                  random.next() >> random.below(64),          key, random_value(random)};
     const uint32_t other = random.below(10);
     if (other == 0) item.key = random_bytes(random, key.size());
@@ -277,14 +291,15 @@ void run(const Setup& setup) {
     const bool reads = found && !blind;
     const bool same_key = reads && item.key == key;
     const bool alive =
-        same_key && item.generation == kGeneration && (item.expiry == 0 || item.expiry > kNow);
+        same_key && item.generation == generation && (item.expiry == 0 || item.expiry > kNow);
     alive_count += alive;
     const uint64_t row = random.below(2048);
+    const uint64_t tag = random.below(65536);
     const uint64_t way = random.below(8);
     const uint64_t half = random.below(2);
     const uint64_t hazard = random.below(32);
     const std::vector<Bits> words = item.words();
-    in.push({op.bits(), row, reads, way, half, words.size(), hazard});
+    in.push({op.bits(), row, tag, reads, way, half, words.size(), hazard});
     for (const Bits& word : words_of(key)) key_in.push({word});
     for (const Bits& word : words_of(value)) value_in.push({word});
     for (size_t at = 0; reads && at < words.size(); at += 2) {
@@ -303,10 +318,13 @@ void run(const Setup& setup) {
       r.set("outcome", kOutcomes[std::find(kOthers, kOthers + 7, what) - kOthers])
           .set("err", op.get("err"));
       result.push({kept(r.bits())});
-      if (what == kOpFlush) events.push({0, 1});
+      if (what == kOpFlush) {
+        events.push({0, 1, 0, op.get("exptime")});
+        ++generation;
+      }
       continue;
     }
-    const Effect effect = effect_of(op, alive ? &item : nullptr, key, value);
+    const Effect effect = effect_of(op, alive ? &item : nullptr, generation, key, value);
     r.set("outcome", effect.outcome).set("err", kErrNonnum).set("number", effect.number);
     if (alive) r.set("flags", item.flags).set("cas", item.cas);
     if (effect.outcome == kOutHit)
@@ -329,24 +347,25 @@ void run(const Setup& setup) {
       const std::vector<Bits> stored = to.words();
       write.push({place | (1 - half), stored.size(), hazard});
       for (const Bits& word : stored) data.push({word});
-      update.push({1, 1, stored.size(), 1 - half});
+      update.push({1, 1, stored.size(), 1 - half, row, tag, way});
     } else if (effect.touches) {
       write.push({place | half, 1, hazard});
       data.push(
           {uint64_t{expiry_of(static_cast<uint32_t>(op.get("exptime").low()))} << 32 | item.flags});
     } else if (effect.removes) {
-      update.push({1, 0, 0, 0});
+      update.push({1, 0, 0, 0, row, tag, way});
     }
     // A writer that writes nothing is over at once.
     const bool writer = what != kOpGet || !op.get("touch").zero();
-    if (writer && !effect.stored && !effect.touches) events.push({1, 0});
-    if (reads && !same_key) counts.push({0, 0, 0, 1, 0});
-    if (effect.outcome == kOutHit) counts.push({1, 0, 0, 0, 1});
-    if (effect.outcome == kOutMiss) counts.push({0, 1, 0, 0, 0});
-    if (effect.stored) counts.push({0, 0, 1, 0, 1});
+    if (writer && !effect.stored && !effect.touches) events.push({1, 0, hazard, 0});
+    if (reads && !same_key) counts.push({0, 0, 0, 1, 0, 0, 0});
+    if (effect.outcome == kOutHit) counts.push({1, 0, 0, 0, 1, row, way});
+    if (effect.outcome == kOutMiss) counts.push({0, 1, 0, 0, 0, 0, 0});
+    if (effect.stored) counts.push({0, 0, 1, 0, 1, row, way});
     result.push({kept(r.bits())});
   }
   bench.run();
+  bench.check(model->idle != 0, "not idle");
   bench.check(alive_count > 500, "too few items");
 }
 

@@ -227,8 +227,9 @@ module mc_format
   end
   assign key_ready = state == F_DROP || ((state == F_FIRST || state == F_KEY) && piece_ready);
   assign value_ready = state == F_VALUE && piece_ready;
-  assign starts_cas = state == F_FLAGS && sent && last_a && q.ret_cas;
-  assign take_a = sent && !of_size && (state == F_FLAGS || state == F_CAS || state == F_NUMBER);
+  // `sent`, of these states alone: a key or a value that comes does not matter.
+  assign starts_cas = state == F_FLAGS && piece_ready && done_a && last_a && q.ret_cas;
+  assign take_a = piece_ready && done_a && ((state == F_FLAGS && !one_digit) || state == F_CAS || state == F_NUMBER);
 
   piece_kind_t value_state;
   assign value_state = no_value ? F_TAIL : F_VALUE;

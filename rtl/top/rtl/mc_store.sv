@@ -108,10 +108,6 @@ module mc_store
   logic [7:0] ch_beats;
   logic up_v, to_v, fa_v, up2_v, to2_v, fa2_v, fb_v;
   logic [HZ-1:0] fb_id;
-  assign ch.row = lk2.row;
-  assign ch.tag = lk2.tag;
-  assign ch.way = lk2.way;
-  assign ch.hazard = lk2.hazard;
   assign ch.beats = ch_beats[SIZE_BITS-1:0];
   always_ff @(posedge clk) begin
     ch2 <= ch;
@@ -197,9 +193,10 @@ module mc_store
   logic rs_v, rs_r, ko_v, ko_r, vo_v, vo_r;
   result_t rs;
   logic [63:0] ko_d, vo_d;
-  logic flush_v;
-  key_check #(.ROW_BITS(ROW_BITS), .WAY_BITS(WAY_BITS), .VALUE_MAX(VALUE_MAX), .HAZARDS_LOG(HZ)) u_check (
-      .clk, .rst, .op_valid(lk2g_v), .op_ready(lk2g_r), .op(lk2.op), .row(lk2.row),
+  logic flush_v, check_idle;
+  logic [31:0] flush_exptime;
+  key_check #(.ROW_BITS(ROW_BITS), .WAY_BITS(WAY_BITS), .TAG_BITS(TAG_BITS), .VALUE_MAX(VALUE_MAX), .HAZARDS_LOG(HZ)) u_check (
+      .clk, .rst, .op_valid(lk2g_v), .op_ready(lk2g_r), .op(lk2.op), .row(lk2.row), .tag(lk2.tag),
       .reads(lk2.reads), .way(lk2.way), .half(lk2.half), .beats(8'({1'b0, lk2.beats})), .hazard(lk2.hazard),
       .key_valid, .key_ready, .key_data, .value_valid, .value_ready,
       .value_data, .item_valid(itg_v), .item_ready(itg_r), .item_data(it_d), .item_two(it_two),
@@ -207,10 +204,11 @@ module mc_store
       .key_out_data(ko_d), .value_out_valid(vo_v), .value_out_ready(vo_r), .value_out_data(vo_d),
       .write_valid(wq_v), .write_ready(wq_r), .write_slot(wq_slot),
       .write_beats(wq_beats), .write_hazard(wq_hz), .data_valid(wd_v), .data_ready(wd_r), .data(wd),
+      .change_row(ch.row), .change_tag(ch.tag), .change_way(ch.way), .change_hazard(ch.hazard),
       .update_valid(up_v), .update_live(ch.live), .update_beats(ch_beats), .update_half(ch.half),
-      .touch_valid(to_v), .free_valid(fa_v), .now, .unix_start, .generation, .flush_valid(flush_v),
+      .touch_valid(to_v), .free_valid(fa_v), .now, .unix_start, .generation, .flush_valid(flush_v), .flush_exptime,
       .set_cas_valid(set_cas_valid), .set_cas(set_cas), .counts_hit(events.hit), .counts_miss(events.miss),
-      .counts_store(events.store), .counts_other_key(events.other_key)
+      .counts_store(events.store), .counts_other_key(events.other_key), .idle(check_idle)
   );
   fifo #(.W($bits(result_t)), .LOG(3), .HEAD(1'b1)) f_result (
       .clk, .rst, .in_valid(rs_v), .in_ready(rs_r), .in_data(rs), .out_valid(result_valid), .out_ready(result_ready), .out_data(result)
@@ -223,8 +221,8 @@ module mc_store
       .clk, .rst, .in_valid(vo_v), .in_ready(vo_r), .in_data(vo_d), .out_valid(value_out_valid), .out_ready(value_out_ready), .out_data(value_out_data)
   );
   expiry_clock u_clock (
-      .clk, .rst, .tick(second_tick), .set_valid(set_clock), .set_now, .set_unix_start, .flush_valid(flush_v), .flush_exptime(lk2.op.exptime), .now,
+      .clk, .rst, .tick(second_tick), .set_valid(set_clock), .set_now, .set_unix_start, .flush_valid(flush_v), .flush_exptime, .now,
       .unix_start, .generation
   );
-  assign idle = !(lk2_v || it_v || wq2_v || wds_v || wd2_v || result_valid || key_out_valid || value_out_valid);
+  assign idle = check_idle && !(lk2_v || it_v || wq2_v || wds_v || wd2_v || result_valid || key_out_valid || value_out_valid);
 endmodule

@@ -265,8 +265,6 @@ module udp_rx
     udp_taken <= takes && state == S_UDP;
     header_sum <= state == S_IP ? 20'd0 : added(header_sum, 5'd0, low_ip ? low : 18'd0, high_ip ? high : 18'd0);
     sum <= state == S_IP ? 20'd0 : added(sum, udp_taken ? 5'd17 : 5'd0, low_udp ? low : 18'd0, high_udp ? high : 18'd0);
-    // Until UDP's header, it is the sum of the addresses.
-    if (udp_taken) held.address_sum <= fold32({12'd0, sum});
 
     lf_found <= push ? lf_in_beat : 4'd0;
     lf_pos <= pos;
@@ -301,10 +299,6 @@ module udp_rx
       end
       S_IP4:
       if (takes) begin
-        held.eth <= eth;
-        held.v6 <= 1'b0;
-        held.has_checksum <= 1'b1;
-        held.src_ip <= {96'd0, swap32(view[63:32])};
         not_ours <= view[15:8] != 8'd17 || !host4(view[39:32]);
         is_udp <= view[15:8] == 8'd17;
         is_tcp <= view[15:8] == 8'd6;
@@ -316,7 +310,6 @@ module udp_rx
       end
       S_IP4_DST:
       if (takes) begin
-        held.dst_ip <= {96'd0, swap32(view[31:0])};
         not_ours <= not_ours || !host4(view[7:0]);
         ip_left <= ip_after;
         if (ends && ip_left == 16'd4) short_udp <= 1'b1;
@@ -334,22 +327,12 @@ module udp_rx
       // Of IPv6 the header's own bytes are not in its length.
       S_IP6_SRC, S_IP6_DST:
       if (takes) begin
-        if (state == S_IP6_SRC) begin
-          held.eth <= eth;
-          held.v6 <= 1'b1;
-          held.has_checksum <= 1'b1;
-          held.src_ip[127:64] <= swap64(view);
-        end else begin
-          held.dst_ip[127:64] <= swap64(view);
-        end
         if (view[7:0] == 8'hff) not_ours <= 1'b1;
         zero_half <= view == 64'd0;
         if (ends) bad_length <= 1'b1;
       end
       S_IP6_SRC2, S_IP6_DST2:
       if (takes) begin
-        if (state == S_IP6_SRC2) held.src_ip[63:0] <= swap64(view);
-        else held.dst_ip[63:0] <= swap64(view);
         if (zero_half && view == 64'd0) not_ours <= 1'b1;
         if (bytes != 4'd8 || (ends && state == S_IP6_SRC2)) bad_length <= 1'b1;
         if (ends) short_udp <= 1'b1;
@@ -369,16 +352,12 @@ module udp_rx
         part <= udp_length[15:4] != 12'd0 ? 4'd8 : {1'b0, udp_length[2:0]};
         pos <= '0;
         lf_end <= '0;
-        held.src_port <= swap16(view[15:0]);
-        held.dst_port <= swap16(view[31:16]);
-        held.has_checksum <= view[63:48] != 16'd0;
         ip_left <= ip_after;
       end
       S_MEMCACHED:
       if (takes) begin
         tcp_data <= l4_left[6] || l4_left[5:0] > {view[39:36], 2'd0};
         multi_part <= swap16(view[47:32]) != 16'd1;
-        held.request_id <= swap16(view[15:0]);
         pay_left <= {udp_size[11:4] - 8'd1, udp_size[3:0]};
         pay_ends <= udp_size[11:4] == 8'd1 && udp_size[3:0] <= 4'd8;
         part <= udp_size[11:4] == 8'd1 && udp_size[3:0] <= 4'd8 ? udp_size[3:0] : 4'd8;
@@ -395,6 +374,32 @@ module udp_rx
       end
       S_DRAIN: if (takes) ip_left <= ip_after;
       S_SUM: part <= 4'd8;
+      default: ;
+    endcase
+  end
+
+  // --- What is kept of the frame. A state lasts until its bytes are there and are taken: so the last ones that it sees are
+  // right, and whether they are taken, which is known late, does not matter. The frame before may wait until its context is taken.
+  always_ff @(posedge clk) begin
+    // Until UDP's header, it is the sum of the addresses.
+    if (udp_taken) held.address_sum <= fold32({12'd0, sum});
+    case (state)
+      S_IP4, S_IP6_SRC:
+      if (!decided) begin
+        held.eth <= eth;
+        held.v6 <= state == S_IP6_SRC;
+        held.src_ip <= state == S_IP6_SRC ? {swap64(view), 64'd0} : {96'd0, swap32(view[63:32])};
+      end
+      S_IP6_SRC2: held.src_ip[63:0] <= swap64(view);
+      S_IP4_DST: held.dst_ip <= {96'd0, swap32(view[31:0])};
+      S_IP6_DST: held.dst_ip[127:64] <= swap64(view);
+      S_IP6_DST2: held.dst_ip[63:0] <= swap64(view);
+      S_UDP: begin
+        held.src_port <= swap16(view[15:0]);
+        held.dst_port <= swap16(view[31:16]);
+        held.has_checksum <= view[63:48] != 16'd0;
+      end
+      S_MEMCACHED: held.request_id <= swap16(view[15:0]);
       default: ;
     endcase
   end

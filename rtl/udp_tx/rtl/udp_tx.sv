@@ -79,7 +79,7 @@ module udp_tx
 
   logic payload_valid, payload_take;
   logic [63:0] payload;
-  packet_fifo #(.W(64), .LOG(11)) payload_fifo (
+  packet_fifo #(.W(64), .LOG(11), .REG(1'b1)) payload_fifo (
       .clk, .rst, .in_valid(store), .in_ready(payload_ready), .in_data(b_data),
       .commit(step && b_last), .abort(step && overflows), .out_valid(payload_valid),
       .out_ready(payload_take), .out_data(payload)

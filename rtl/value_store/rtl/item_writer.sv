@@ -45,21 +45,26 @@ module item_writer #(
   logic [HAZARDS-1:0] touched;
   logic [TAG_LOG-1:0] tag;
   logic [7:0] written;           // beats of the request in earlier bursts
-  logic [7:0] rest;
-  logic in_burst;
+  logic [7:0] at, rest;          // of the request, where the next burst begins, and beats from there on
+  logic in_burst, burst_ends, burst_begins;
+  logic next_begun;              // the burst behind this one has begun
   logic [3:0] burst_left;
   logic last_burst;              // of the request
 
-  assign rest = req_beats - written;
-  assign aw_valid = req_valid && !in_burst && !busy[tag];
-  assign aw_addr = {req_slot, written[SIZE_BITS-1:0]};
+  // A request's next burst begins while the last beat of the one before is offered, or later; whether that beat is taken, which is
+  // known late, does not matter.
+  assign at = in_burst ? written + 8'd8 : written;
+  assign rest = req_beats - at;
+  assign burst_ends = w_valid && w_ready && w_last;
+  assign aw_valid = req_valid && (!in_burst || (w_last && !last_burst && !next_begun)) && !busy[tag];
+  assign aw_addr = {req_slot, at[SIZE_BITS-1:0]};
   assign aw_len = rest > 8'd8 ? 4'd8 : rest[3:0];
   assign aw_tag = tag;
   assign w_valid = in_burst && data_valid;
   assign data_ready = in_burst && w_ready;
   assign w_data = data;
   assign w_last = burst_left == 4'd1;
-  assign req_ready = w_valid && w_ready && w_last && last_burst;
+  assign req_ready = burst_ends && last_burst;
 
   // An answer is counted a cycle after it came.
   logic came;
@@ -69,6 +74,7 @@ module item_writer #(
   logic [6:0] begun_before;
   always_ff @(posedge clk) b_owner <= owner[b_tag];
   assign starts = aw_valid && aw_ready;
+  assign burst_begins = in_burst ? burst_ends && !last_burst && (starts || next_begun) : starts;
   assign same = starts && came && b_owner == req_hazard;
   assign {complete, begun_count} = begun[b_owner];
   assign begun_before = begun[req_hazard];
@@ -82,27 +88,28 @@ module item_writer #(
       tag <= '0;
       written <= '0;
       in_burst <= 1'b0;
+      next_begun <= 1'b0;
       touched <= '0;
       came <= 1'b0;
     end else begin
       if (starts) begin
         busy[tag] <= 1'b1;
         tag <= tag + 1'b1;
-        in_burst <= 1'b1;
       end
       came <= b_valid;
       if (b_valid) busy[b_tag] <= 1'b0;
       if (came) touched[b_owner] <= !free_valid;
-      if (w_valid && w_ready && w_last) begin
-        in_burst <= 1'b0;
-        written <= last_burst ? 8'd0 : written + 8'd8;
-      end
+      in_burst <= burst_begins || (in_burst && !burst_ends);
+      next_begun <= in_burst && !burst_ends && (starts || next_begun);
+      if (burst_ends) written <= last_burst ? 8'd0 : at;
     end
   end
   always_ff @(posedge clk) begin
     if (starts) begin
       owner[tag] <= req_hazard;
-      begun[req_hazard] <= {rest <= 8'd8, written == 8'd0 ? 6'd1 : begun_before[5:0] + 6'd1};
+      begun[req_hazard] <= {rest <= 8'd8, at == 8'd0 ? 6'd1 : begun_before[5:0] + 6'd1};
+    end
+    if (burst_begins) begin
       burst_left <= aw_len;
       last_burst <= rest <= 8'd8;
     end else if (w_valid && w_ready) begin

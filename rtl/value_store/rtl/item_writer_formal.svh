@@ -62,9 +62,9 @@
       assert (written[2:0] == 3'd0);
       if (written != 8'd0 || in_burst) assert (f_waits && written < f_beats);
       if (aw_valid) begin
-        assert ({1'b0, written} + {5'd0, aw_len} < 9'(2 ** SIZE_BITS));
-        assert (aw_addr == {req_slot, written[SIZE_BITS-1:0]} && aw_len >= 4'd1 && aw_len <= 4'd8 && !busy[aw_tag]);
-        assert (f_given == written);
+        assert ({1'b0, at} + {5'd0, aw_len} < 9'(2 ** SIZE_BITS));
+        assert (aw_addr == {req_slot, at[SIZE_BITS-1:0]} && aw_len >= 4'd1 && aw_len <= 4'd8 && !busy[aw_tag]);
+        assert (in_burst ? w_last && f_given + 8'd1 == at : f_given == at);
       end
       if (in_burst) begin
         assert (burst_left >= 4'd1 && burst_left <= 4'd8);
@@ -82,7 +82,8 @@
       end
       if (f_open) assert (f_begun == {f_all, f_count + {5'd0, f_came} + (touched[f_id] ? answered[f_id] - 6'd1 : 6'd0)});
       else assert (!touched[f_id]);
-      assert ((f_open && !f_all) == (f_waits && f_hazard == f_id && (in_burst ? !last_burst : written != 8'd0)));
+      assert ((f_open && !f_all) == (f_waits && f_hazard == f_id && (in_burst ? !last_burst && !(next_begun && rest <= 8'd8) : written != 8'd0)));
+      if (next_begun) assert (in_burst && w_last && !last_burst);
       if (f_waits && f_hazard == f_id && written == 8'd0 && !in_burst) assert (!f_open);
       if (f_count != '0 || f_came) assert (f_open);
       if (f_open && f_all) assert (f_count != '0 || f_came);

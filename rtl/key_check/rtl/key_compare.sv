@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares the whole key of an item that has an operation's tag with the operation's key, an operation ahead of
-// the one that is executed. What the execution may need waits here: the words of the value of an item that has
-// the key, and the key of an operation that may write. Nothing takes effect here.
+// Compares an operation's whole key with that of the item that has its tag, while the operation before it is
+// executed. What the execution may need waits here: the words of the value of an item that has the key, and the
+// key of an operation that may write. Nothing takes effect here.
 //
-// Beats of an item are two words, and only the first one of them is between: the first one has flags, expiry, sizes and generation;
-// the second one the CAS id and the key's first word. Keys are compared a word a cycle, values pass a beat a cycle.
+// An item comes in beats of two words. Its first beat has flags, expiry, sizes and generation; its second one has the CAS id and the
+// key's first word. Keys are compared a word a cycle, values pass a beat a cycle.
 module key_compare
   import wc_pkg::*;
 (

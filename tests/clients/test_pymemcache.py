@@ -20,7 +20,7 @@ from pymemcache.exceptions import (
     MemcacheUnknownCommandError,
     MemcacheUnknownError,
 )
-from harness.patience import PATIENCE_S
+from harness.patience import PATIENCE_S, until_it_holds
 
 from clients.support import tcp
 
@@ -421,19 +421,27 @@ def test_expiry(plain):
     plain.set("negative", b"v", expire=-1)
     plain.set("forever", b"v", expire=0)
     plain.set("month", b"v", expire=60 * 60 * 24 * 30)
-    plain.set("touched", b"v", expire=1)
-    assert plain.touch("touched", 100) is True
+    # A second may be over before the next command comes.
+    assert until_it_holds(lambda: plain.set("touched", b"v", expire=1) and plain.touch("touched", 100))
     plain.set("shortened", b"v", expire=100)
     assert plain.touch("shortened", 1) is True
     plain.set("dropped", b"v")
     assert plain.touch("dropped", -1) is True
-    plain.set("appended", b"v", expire=1)
-    assert plain.append("appended", b"+")
-    plain.set("swapped", b"v", expire=1)
-    assert plain.cas("swapped", b"w", plain.gets("swapped")[1], expire=100)
+    assert until_it_holds(lambda: plain.set("appended", b"v", expire=1) and plain.append("appended", b"+"))
+
+    def swap() -> bool:
+        plain.set("swapped", b"v", expire=1)
+        token = plain.gets("swapped")[1]
+        return token is not None and plain.cas("swapped", b"w", token, expire=100)
+
+    assert until_it_holds(swap)
+
     # gat and gats are not methods of pymemcache; its raw command carries them.
-    plain.set("gat", b"v", expire=1)
-    assert plain.raw_command("gat 100 gat none", b"END\r\n") == b"VALUE gat 0 1\r\nv\r\n"
+    def get_and_touch() -> bool:
+        plain.set("gat", b"v", expire=1)
+        return plain.raw_command("gat 100 gat none", b"END\r\n") == b"VALUE gat 0 1\r\nv\r\n"
+
+    assert until_it_holds(get_and_touch)
     plain.set("gats", b"v", expire=100)
     token = plain.gets("gats")[1]
     assert plain.raw_command("gats 1 gats", b"END\r\n") == b"VALUE gats 0 1 %s\r\nv\r\n" % token

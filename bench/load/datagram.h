@@ -50,7 +50,9 @@ struct DatagramPlace {
   // unreadable; it counts as lost.
   bool takes(const DatagramHeader& header) {
     if (!used || id != header.id || header.piece != next_piece) return false;
-    next_piece = header.piece + 1 < header.pieces ? static_cast<uint16_t>(header.piece + 1) : 0;
+    if (header.pieces != 1) {
+      next_piece = header.piece + 1 < header.pieces ? static_cast<uint16_t>(header.piece + 1) : 0;
+    }
     return true;
   }
   // The bytes of the reply that are not read yet, with those of its latest datagram. `rest` is the

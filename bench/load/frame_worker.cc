@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <span>
 
 #include "base/bits.h"
 #include "base/hd.h"
@@ -19,6 +20,23 @@ constexpr uint64_t kLookEveryNs = 50'000'000;
 constexpr double kPollNsMax = 1'000'000;  // polls if a request is due before
 constexpr uint8_t kServerMac[] = {2, 0, 0, 0, 0, 1};
 constexpr uint8_t kClientMac[] = {2, 0, 0, 0, 0, 2};
+constexpr uint32_t kSumBlock = 16;
+
+// The Internet checksum's sum (net/checksum.h) of a range, folded to 16 bits, in blocks: zeros
+// follow the range to a block's end.
+inline uint16_t sum_of_blocks(uint64_t sum, const uint8_t* data, uint32_t size) {
+  const auto add = [&sum](uint64_t word) {
+    sum += word;
+    sum += sum < word ? 1 : 0;  // the carry
+  };
+  for (const uint8_t* const end = data + size; data < end; data += kSumBlock) {
+    add(load_as<uint64_t>(data));
+    add(load_as<uint64_t>(data + sizeof(uint64_t)));
+  }
+  const uint64_t half = (sum & 0xffffffffu) + (sum >> 32);
+  const auto low = static_cast<uint32_t>(half) + static_cast<uint32_t>(half >> 32);
+  return static_cast<uint16_t>((low + std::rotl(low, 16)) >> 16);
+}
 
 }  // namespace
 
@@ -30,11 +48,12 @@ FrameWorker::FrameWorker(const Options& options, const Keyspace& keys, Distribut
       port_(std::move(port)),
       pipeline_(options.pipeline),
       id_step_(std::bit_ceil(options.pipeline)),
-      requests_(size_t{connection_count()} * options.pipeline),
+      connections_(connection_count()),
+      requests_(size_t{connections_} * options.pipeline),
       rests_(requests_.size()),
       ids_(requests_.size() * options.multiget),
       multiget_(options.multiget),
-      out_(size_t{kBurst} * rounded_up(kFrameBytesMax, kLine)),
+      out_(size_t{kBurst} * rounded_up(kFrameBytesMax + kSumBlock, kLine)),
       slots_(kReceivedMax),
       times_(kReceivedMax),
       check_every_(static_cast<uint32_t>(std::lround(1 / options.verify_share))) {
@@ -59,7 +78,8 @@ FrameWorker::FrameWorker(const Options& options, const Keyspace& keys, Distribut
   }
   for (uint32_t number = 0; number < requests_.size(); ++number) {
     requests_[number].place.id = static_cast<uint16_t>(number % pipeline_);
-    requests_[number].pending.ids = &ids_[size_t{number} * multiget_];
+    requests_[number].ids = &ids_[size_t{number} * multiget_];
+    requests_[number].pending.ids = requests_[number].ids;
     requests_[number].port = static_cast<uint16_t>(kFirstClientPort + number / pipeline_);
     free_.push_back(number);
   }
@@ -90,28 +110,29 @@ void FrameWorker::set_payload_size(uint32_t bytes) {
 
 // The payload at next_frame() + kPayload is complete: the frame around it joins the burst.
 inline void FrameWorker::add_frame(uint16_t client_port, uint32_t payload_size) {
+  static_assert(net::kEthernetFrameMin <= kBody + kSumBlock);
   if (WC_UNLIKELY(payload_size != payload_size_)) set_payload_size(payload_size);
   uint8_t* const frame = next_frame();
   std::memcpy(frame, header_.data(), kPayload);
   store_big16(frame + kUdp, client_port);
   const uint32_t size = kPayload + payload_size;
+  std::memset(frame + size, 0, kSumBlock);  // padding, and for sum_of_blocks()
   sent_[sent_count_++].bytes = {frame, size};
-  out_used_ += rounded_up(size, kLine);
+  out_used_ += rounded_up(size + kSumBlock, kLine);
 }
 
-// The UDP checksums of a whole burst: when a frame is summed, what was written to it last is in the
-// cache, and no load waits for several stores.
+// The UDP checksums of a whole burst: by now no load waits for the stores that wrote its bytes.
 void FrameWorker::finish_frames() {
+  const uint64_t pseudo_sum = pseudo_sum_;
   uint64_t payloads = 0;
-  for (uint32_t i = 0; i < sent_count_; ++i) {
-    Bytes& bytes = sent_[i].bytes;
-    auto* const frame = const_cast<uint8_t*>(bytes.data);
-    const auto size = static_cast<uint32_t>(bytes.size);
+  for (io::TxFrame& sent : std::span(sent_.data(), sent_count_)) {
+    auto* const frame = const_cast<uint8_t*>(sent.bytes.data);
+    const auto size = static_cast<uint32_t>(sent.bytes.size);
     uint8_t* const udp = frame + kUdp;
-    const uint64_t sum = net::checksum_add(
-        pseudo_sum_ + load_as<uint16_t>(udp + net::kUdpLengthOffset), udp, size - kUdp);
-    store_as(udp + net::kUdpChecksumOffset, net::udp_checksum(sum));
-    bytes.size = net::pad_frame(frame, size);
+    const uint16_t udp_size = load_as<uint16_t>(udp + net::kUdpLengthOffset);
+    store_as(udp + net::kUdpChecksumOffset,
+             net::udp_checksum(sum_of_blocks(pseudo_sum + udp_size, udp, size - kUdp)));
+    sent.bytes.size = net::padded_frame_size(size);
     payloads += size - kPayload;
   }
   context_.note_sent(payloads);
@@ -145,7 +166,7 @@ void FrameWorker::take_missed() {
     Request& request = take(context_.now_ns);
     request.pending.operation = Operation::kSet;
     request.pending.count = 1;
-    ids_[size_t{number_of(request)} * multiget_] = missed_.back();
+    request.ids[0] = missed_.back();
     missed_.pop_back();
   }
 }
@@ -153,11 +174,11 @@ void FrameWorker::take_missed() {
 // Makes the stream's next requests, of the burst's from number `first` on.
 void FrameWorker::draw(uint32_t first) {
   for (uint32_t i = first; i < taken_count_; ++i) {
-    Pending& pending = taken_[i]->pending;
-    uint32_t* const ids = &ids_[size_t{number_of(*taken_[i])} * multiget_];
-    pending.count = context_.next(&pending.operation, ids);
-    context_.note_delay(taken_[i]->begin_ns);
+    Request& request = *taken_[i];
+    request.pending.count = context_.next(&request.pending.operation, request.ids);
   }
+  if (options_.rate == 0) return;
+  for (uint32_t i = first; i < taken_count_; ++i) context_.note_delay(taken_[i]->begin_ns);
 }
 
 void FrameWorker::write_frames() {
@@ -226,8 +247,10 @@ __attribute__((always_inline)) inline void FrameWorker::read(Bytes frame) {
   const auto* const payload = reinterpret_cast<const char*>(frame.data + kPayload);
   const DatagramHeader header = DatagramHeader::read(payload);
   const uint32_t place = header.id & (id_step_ - 1);
-  const uint64_t number = uint64_t{client_port - kFirstClientPort} * pipeline_ + place;
-  if (client_port < kFirstClientPort || place >= pipeline_ || number >= requests_.size()) return;
+  // Too large for a lower port.
+  const uint32_t connection = uint32_t{client_port} - kFirstClientPort;
+  if (place >= pipeline_ || connection >= connections_) return;
+  const uint64_t number = uint64_t{connection} * pipeline_ + place;
   Request& request = requests_[number];
   if (!request.place.takes(header)) return;
   const std::string_view reply(payload + DatagramHeader::kSize,
@@ -280,7 +303,7 @@ void FrameWorker::receive(int timeout_ms) {
     for (uint32_t i = 0; i < std::min(kAhead, buffer_.count); ++i) prefetch(frame(i));
     received_bytes_ = 0;
     for (uint32_t i = 0; i < buffer_.count; ++i) {
-      prefetch(frame(std::min(i + kAhead, buffer_.count - 1)));
+      if (i + kAhead < buffer_.count) prefetch(frame(i + kAhead));
       read(frame(i));
     }
     context_.note_received(received_bytes_);

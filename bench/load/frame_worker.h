@@ -48,6 +48,7 @@ class FrameWorker final : public Worker {
     uint64_t begin_ns;  // when it was due
     uint64_t sent_ns;
     Pending pending;
+    uint32_t* ids;  // as pending.ids
     DatagramPlace place;
     uint16_t port;  // the client's
   };
@@ -92,7 +93,8 @@ class FrameWorker final : public Worker {
   uint64_t pseudo_sum_;  // of the UDP pseudo header, likewise
 
   const uint32_t pipeline_;
-  const uint32_t id_step_;         // a power of two, not below pipeline_
+  const uint32_t id_step_;  // a power of two, not below pipeline_
+  const uint32_t connections_;
   std::vector<Request> requests_;  // request r belongs to connection r / pipeline_
   std::vector<Buffer> rests_;      // the place's of each
   std::vector<uint32_t> ids_;      // the keys of each

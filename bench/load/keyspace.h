@@ -29,7 +29,7 @@ class Keyspace {
   uint32_t value_size_max() const { return value_size_max_; }
 
   // Returns the key's size. REQUIRES: `out` has kKeySizeMax bytes.
-  uint32_t write_key(uint32_t id, char* out) const {
+  __attribute__((always_inline)) uint32_t write_key(uint32_t id, char* out) const {
     uint32_t size = fixed_key_size_;
     if (size == 0) {
       if (trace_ != nullptr) return trace_->write_key(id, out);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -96,9 +97,14 @@ class Codec {
 __attribute__((always_inline)) inline char* Codec::write(const Pending& pending, uint32_t version,
                                                          char* out) const {
   if (meta_ || pending.operation != Operation::kGet) return write_other(pending, version, out);
-  client::RequestLine line(out, "get");
-  for (uint32_t i = 0; i < pending.count; ++i) line.key(key_of(pending.ids[i]));
-  return line.end();
+  std::memcpy(out, "get ", 4);
+  out += 3;
+  for (uint32_t i = 0; i < pending.count; ++i) {
+    *out++ = ' ';
+    out += keys_.write_key(pending.ids[i], out);
+  }
+  std::memcpy(out, client::kLineEnd.data(), client::kLineEnd.size());
+  return out + client::kLineEnd.size();
 }
 
 }  // namespace warpcache::load

@@ -15,6 +15,16 @@ uint64_t word(uint64_t base, uint32_t index) {
 
 }  // namespace
 
+void ItemMaker::write_rest(uint64_t own, uint32_t size, char* out) {
+  uint32_t at = sizeof(Words);
+  for (;; at += sizeof(Words)) {
+    const Words text = digits(Words{mix(own + at), mix(own + at + kWord)});
+    if (at + sizeof text > size) return mem_copy_below_16(out + at, &text, size - at);
+    std::memcpy(out + at, &text, sizeof text);
+    if (at + sizeof text == size) return;
+  }
+}
+
 void ItemMaker::write_value(uint64_t id, uint32_t version, uint32_t size, char* out) const {
   const uint64_t base = mixed(id, uint64_t{version} << 32);
   uint32_t at = 0;

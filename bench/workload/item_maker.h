@@ -19,17 +19,11 @@ class ItemMaker {
   // Writes the key of `id`: `size` printable bytes, different for each id below 2^40.
   // REQUIRES: kKeySizeMin <= size <= kKeySizeMax.
   __attribute__((always_inline)) void write_key(uint64_t id, uint32_t size, char* out) const {
-    constexpr uint32_t kWord = sizeof(uint64_t);
     const uint64_t own = mix(mixed_seed_ + id);
-    Words text = digits(Words{id, mix(own + kWord)});
-    uint32_t at = 0;
-    while (at + sizeof text <= size) {
-      std::memcpy(out + at, &text, sizeof text);
-      at += sizeof text;
-      if (at == size) return;
-      text = digits(Words{mix(own + at), mix(own + at + kWord)});
-    }
-    mem_copy_below_16(out + at, &text, size - at);
+    const Words text = digits(Words{id, mix(own + kWord)});
+    if (size < sizeof text) return mem_copy_below_16(out, &text, size);
+    std::memcpy(out, &text, sizeof text);
+    if (size > sizeof text) write_rest(own, size, out);
   }
 
   // Writes the value of `id` and `version`. Versions have different values, unless the value is too
@@ -53,6 +47,11 @@ class ItemMaker {
   }
 
  private:
+  static constexpr uint32_t kWord = sizeof(uint64_t);
+
+  // The key's bytes from the third word on.
+  static void write_rest(uint64_t own, uint32_t size, char* out);
+
   // Two words in a register.
   using Words = uint64_t __attribute__((vector_size(16)));
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <rte_ethdev.h>
 #include <rte_lcore.h>
-#include <rte_memcpy.h>
 #include <rte_pause.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/mem.h"
 #include "io/frames/dpdk/dpdk_device.h"
 #include "io/frames/dpdk/dpdk_eal.h"
 #include "io/frames/dpdk/polling.h"
@@ -258,7 +258,7 @@ uint32_t DpdkPort::copy_frames(const TxFrame* frames, uint32_t count, rte_mbuf**
   for (uint32_t i = 0; i < count; ++i) {
     const Bytes frame = frames[i].bytes;
     WC_ASSERT(frame.size <= kFrameRoom);
-    rte_memcpy(rte_pktmbuf_mtod(filled[i], void*), frame.data, frame.size);
+    mem_copy_often_short(rte_pktmbuf_mtod(filled[i], void*), frame.data, frame.size);
     filled[i]->data_len = static_cast<uint16_t>(frame.size);
     filled[i]->pkt_len = static_cast<uint32_t>(frame.size);
     bytes += frame.size;

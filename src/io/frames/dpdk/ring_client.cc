@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/frames/dpdk/ring_client.h"
 
-#include <rte_memcpy.h>
 #include <rte_pause.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 
+#include "base/mem.h"
 #include "io/frames/dpdk/polling.h"
 
 namespace warpcache::io {
@@ -128,7 +127,7 @@ void RingClientPort::send(uint32_t /*burst*/, const TxFrame* frames, uint32_t co
       const Bytes frame = frames[i].bytes;
       if (frame.size > ring::kFrameRoom) continue;
       slots[ready] = {offset(ready), static_cast<uint32_t>(frame.size)};
-      rte_memcpy(memory_.data + slots[ready++].offset, frame.data, frame.size);
+      mem_copy_often_short(memory_.data + slots[ready++].offset, frame.data, frame.size);
     }
     empty_.resize(empty_.size() - ready);
     const uint32_t sent = transmit(slots, ready);

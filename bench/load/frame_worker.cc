@@ -5,16 +5,38 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <span>
+
+#include "base/bits.h"
+#include "base/hd.h"
 
 namespace warpcache::load {
 namespace {
 
 constexpr uint32_t kFirstClientPort = 20'000;  // each connection has one
 constexpr uint16_t kProbePort = 19'999;
+constexpr uint32_t kAhead = 8;  // replies
 constexpr uint64_t kLookEveryNs = 50'000'000;
 constexpr double kPollNsMax = 1'000'000;  // polls if a request is due before
 constexpr uint8_t kServerMac[] = {2, 0, 0, 0, 0, 1};
 constexpr uint8_t kClientMac[] = {2, 0, 0, 0, 0, 2};
+constexpr uint32_t kSumBlock = 16;
+
+// The Internet checksum's sum (net/checksum.h) of a range, folded to 16 bits, in blocks: zeros
+// follow the range to a block's end.
+inline uint16_t sum_of_blocks(uint64_t sum, const uint8_t* data, uint32_t size) {
+  const auto add = [&sum](uint64_t word) {
+    sum += word;
+    sum += sum < word ? 1 : 0;  // the carry
+  };
+  for (const uint8_t* const end = data + size; data < end; data += kSumBlock) {
+    add(load_as<uint64_t>(data));
+    add(load_as<uint64_t>(data + sizeof(uint64_t)));
+  }
+  const uint64_t half = (sum & 0xffffffffu) + (sum >> 32);
+  const auto low = static_cast<uint32_t>(half) + static_cast<uint32_t>(half >> 32);
+  return static_cast<uint16_t>((low + std::rotl(low, 16)) >> 16);
+}
 
 }  // namespace
 
@@ -26,9 +48,12 @@ FrameWorker::FrameWorker(const Options& options, const Keyspace& keys, Distribut
       port_(std::move(port)),
       pipeline_(options.pipeline),
       id_step_(std::bit_ceil(options.pipeline)),
-      requests_(size_t{connection_count()} * options.pipeline),
+      connections_(connection_count()),
+      requests_(size_t{connections_} * options.pipeline),
+      rests_(requests_.size()),
       ids_(requests_.size() * options.multiget),
-      out_(size_t{kBurst} * kFrameStride),
+      multiget_(options.multiget),
+      out_(size_t{kBurst} * rounded_up(kFrameBytesMax + kSumBlock, kLine)),
       slots_(kReceivedMax),
       times_(kReceivedMax),
       check_every_(static_cast<uint32_t>(std::lround(1 / options.verify_share))) {
@@ -44,16 +69,23 @@ FrameWorker::FrameWorker(const Options& options, const Keyspace& keys, Distribut
               net::kIpv4AddressSize);
   ip_sum_ = net::checksum_add(0, ip, net::kIpv4HeaderSize);
   std::memcpy(&header_[kUdp + net::kUdpDestinationOffset], &server.sin_port, 2);
-  udp_sum_ = net::checksum_add(net::udp_pseudo_header_sum(header_.data(), kIp, 4, 0),
-                               &header_[kUdp], net::kUdpProtocolHeaderSize);
+  pseudo_sum_ = net::udp_pseudo_header_sum(header_.data(), kIp, 4, 0);
   set_payload_size(0);
+  for (const Operation operation : {Operation::kGet, Operation::kSet, Operation::kDelete}) {
+    const uint32_t keys_max = operation == Operation::kGet ? multiget_ : 1;
+    always_fits_[static_cast<size_t>(operation)] =
+        context_.codec.bytes_max(operation, keys_max) <= kFrameBytesMax - kBody;
+  }
   for (uint32_t number = 0; number < requests_.size(); ++number) {
     requests_[number].place.id = static_cast<uint16_t>(number % pipeline_);
-    requests_[number].pending.ids = &ids_[size_t{number} * options.multiget];
+    requests_[number].ids = &ids_[size_t{number} * multiget_];
+    requests_[number].pending.ids = requests_[number].ids;
+    requests_[number].port = static_cast<uint16_t>(kFirstClientPort + number / pipeline_);
     free_.push_back(number);
   }
-  free_count_ = static_cast<uint32_t>(free_.size());
-  sent_.reserve(kBurst);
+  free_end_ = static_cast<uint32_t>(free_.size());
+  free_.resize(std::bit_ceil(free_.size()));
+  free_mask_ = static_cast<uint32_t>(free_.size() - 1);
   const MutableBytes own = port_->memory();
   if (own.size == 0) memory_.resize(size_t{4} * io::kFrameBytesMax);
   buffer_.data = own.size != 0 ? own.data : memory_.data();
@@ -74,96 +106,116 @@ void FrameWorker::set_payload_size(uint32_t bytes) {
       static_cast<uint16_t>(~net::checksum_fold(net::checksum_add16(ip_sum_, ip_size)));
   std::memcpy(&header_[kIp + 10], &ip_checksum, sizeof ip_checksum);
   store_big16(&header_[kUdp + net::kUdpLengthOffset], udp_size);
-  sized_udp_sum_ = net::checksum_add16(net::checksum_add16(udp_sum_, udp_size), udp_size);
 }
 
-// Completes the frame around the payload at `frame` + kPayload.
-void FrameWorker::finish_frame(uint16_t client_port, uint32_t payload_size, uint8_t* frame) {
-  if (payload_size != payload_size_) set_payload_size(payload_size);
+// The payload at next_frame() + kPayload is complete: the frame around it joins the burst.
+inline void FrameWorker::add_frame(uint16_t client_port, uint32_t payload_size) {
+  static_assert(net::kEthernetFrameMin <= kBody + kSumBlock);
+  if (WC_UNLIKELY(payload_size != payload_size_)) set_payload_size(payload_size);
+  uint8_t* const frame = next_frame();
   std::memcpy(frame, header_.data(), kPayload);
   store_big16(frame + kUdp, client_port);
-  const uint64_t sum = net::checksum_add16(sized_udp_sum_, client_port);
-  const uint16_t checksum =
-      net::udp_checksum(net::checksum_add(sum, frame + kPayload, payload_size));
-  std::memcpy(frame + kUdp + net::kUdpChecksumOffset, &checksum, sizeof checksum);
-  net::pad_frame(frame, kPayload + payload_size);
-  sent_.push_back({{frame, net::padded_frame_size(kPayload + payload_size)}, 0});
-  context_.note_sent(payload_size);
+  const uint32_t size = kPayload + payload_size;
+  std::memset(frame + size, 0, kSumBlock);  // padding, and for sum_of_blocks()
+  sent_[sent_count_++].bytes = {frame, size};
+  out_used_ += rounded_up(size + kSumBlock, kLine);
 }
 
-void FrameWorker::send() {
-  if (!sent_.empty()) port_->send(0, sent_.data(), static_cast<uint32_t>(sent_.size()));
-  sent_.clear();
+// The UDP checksums of a whole burst: by now no load waits for the stores that wrote its bytes.
+void FrameWorker::finish_frames() {
+  const uint64_t pseudo_sum = pseudo_sum_;
+  uint64_t payloads = 0;
+  for (io::TxFrame& sent : std::span(sent_.data(), sent_count_)) {
+    auto* const frame = const_cast<uint8_t*>(sent.bytes.data);
+    const auto size = static_cast<uint32_t>(sent.bytes.size);
+    uint8_t* const udp = frame + kUdp;
+    const uint16_t udp_size = load_as<uint16_t>(udp + net::kUdpLengthOffset);
+    store_as(udp + net::kUdpChecksumOffset,
+             net::udp_checksum(sum_of_blocks(pseudo_sum + udp_size, udp, size - kUdp)));
+    sent.bytes.size = net::padded_frame_size(size);
+    payloads += size - kPayload;
+  }
+  context_.note_sent(payloads);
 }
 
-// REQUIRES: one is free.
-uint32_t FrameWorker::take_request(uint64_t begin_ns) {
-  const uint32_t number = free_[free_begin_];
-  free_begin_ = free_begin_ + 1 < free_.size() ? free_begin_ + 1 : 0;
-  --free_count_;
-  Request& request = requests_[number];
+void FrameWorker::send_frames() {
+  if (sent_count_ == 0) return;
+  finish_frames();
+  port_->send(0, sent_.data(), sent_count_);
+  sent_count_ = out_used_ = 0;
+}
+
+// REQUIRES: room() is not 0.
+inline FrameWorker::Request& FrameWorker::take(uint64_t begin_ns) {
+  Request& request = requests_[free_[free_begin_++ & free_mask_]];
   request.place.use(static_cast<uint16_t>(request.place.id + id_step_));
   request.begin_ns = begin_ns;
   request.sent_ns = context_.now_ns;
   request.pending.next = 0;
-  return number;
+  taken_[taken_count_++] = &request;
+  return request;
 }
 
-void FrameWorker::release(Request& request) {
+inline void FrameWorker::release(Request& request) {
   request.place.used = false;
-  uint32_t end = free_begin_ + free_count_;
-  if (end >= free_.size()) end -= static_cast<uint32_t>(free_.size());
-  free_[end] = static_cast<uint32_t>(&request - requests_.data());
-  ++free_count_;
+  free_[free_end_++ & free_mask_] = number_of(request);
 }
 
-// Writes the request, whose keys are drawn, to a frame.
-void FrameWorker::write(uint32_t number) {
-  const Request& request = requests_[number];
-  const Pending& pending = request.pending;
-  uint8_t* const frame = out_.data() + sent_.size() * kFrameStride;
-  auto* const payload = reinterpret_cast<char*>(frame + kPayload);
-  DatagramHeader::write(request.place.id, payload);
-  char* const body = payload + DatagramHeader::kSize;
-  uint32_t size = 0;
-  if (context_.codec.bytes_max(pending.operation, pending.count) <=
-      kFrameBytesMax - kPayload - DatagramHeader::kSize) {
-    size = static_cast<uint32_t>(context_.codec.write(pending, context_.next_version(), body) -
-                                 payload);
-  } else {
-    // It may still fit.
-    Buffer& out = context_.out;
-    out.clear();
-    char* const long_body = out.reserve(context_.codec.bytes_max(pending.operation, pending.count));
-    out.set_end(context_.codec.write(pending, context_.next_version(), long_body));
-    size = static_cast<uint32_t>(DatagramHeader::kSize + out.size());
-    if (kPayload + size > kFrameBytesMax) {
-      return give_up("a request of " + std::to_string(size) + " bytes does not fit into a frame");
-    }
-    std::memcpy(body, out.data(), out.size());
-  }
-  finish_frame(static_cast<uint16_t>(kFirstClientPort + number / pipeline_), size, frame);
-}
-
-void FrameWorker::add(uint64_t begin_ns) {
-  const uint32_t number = take_request(begin_ns);
-  Pending& pending = requests_[number].pending;
-  pending.count = context_.next(&pending.operation, &ids_[size_t{number} * options_.multiget]);
-  context_.note_delay(begin_ns);
-  use_quota(begin_ns);
-  write(number);
-}
-
-void FrameWorker::add_missed() {
-  while (!missed_.empty() && free_count_ > 0 && sent_.size() < kBurst) {
-    const uint32_t number = take_request(context_.now_ns);
-    Pending& pending = requests_[number].pending;
-    pending.operation = Operation::kSet;
-    pending.count = 1;
-    ids_[size_t{number} * options_.multiget] = missed_.back();
+void FrameWorker::take_missed() {
+  while (!missed_.empty() && room() > 0) {
+    Request& request = take(context_.now_ns);
+    request.pending.operation = Operation::kSet;
+    request.pending.count = 1;
+    request.ids[0] = missed_.back();
     missed_.pop_back();
-    write(number);
   }
+}
+
+// Makes the stream's next requests, of the burst's from number `first` on.
+void FrameWorker::draw(uint32_t first) {
+  for (uint32_t i = first; i < taken_count_; ++i) {
+    Request& request = *taken_[i];
+    request.pending.count = context_.next(&request.pending.operation, request.ids);
+  }
+  if (options_.rate == 0) return;
+  for (uint32_t i = first; i < taken_count_; ++i) context_.note_delay(taken_[i]->begin_ns);
+}
+
+void FrameWorker::write_frames() {
+  for (uint32_t i = 0; i < taken_count_; ++i) {
+    const Request& request = *taken_[i];
+    const Pending& pending = request.pending;
+    auto* const payload = reinterpret_cast<char*>(next_frame() + kPayload);
+    DatagramHeader::write(request.place.id, payload);
+    char* const body = payload + DatagramHeader::kSize;
+    const char* const end = WC_LIKELY(always_fits_[static_cast<size_t>(pending.operation)])
+                                ? context_.codec.write(pending, context_.next_version(), body)
+                                : write_long(pending, body);
+    if (WC_UNLIKELY(end == nullptr)) continue;
+    add_frame(request.port, static_cast<uint32_t>(end - payload));
+  }
+  taken_count_ = 0;
+}
+
+void FrameWorker::send() {
+  write_frames();
+  send_frames();
+}
+
+// Writes a request that may not fit to where a frame's is. Returns its end; nullptr: it does not
+// fit.
+char* FrameWorker::write_long(const Pending& pending, char* body) {
+  Buffer& out = context_.out;
+  out.clear();
+  char* const long_body = out.reserve(context_.codec.bytes_max(pending.operation, pending.count));
+  out.set_end(context_.codec.write(pending, context_.next_version(), long_body));
+  if (out.size() > kFrameBytesMax - kBody) {
+    give_up("a request of " + std::to_string(DatagramHeader::kSize + out.size()) +
+            " bytes does not fit into a frame");
+    return nullptr;
+  }
+  std::memcpy(body, out.data(), out.size());
+  return body + out.size();
 }
 
 // --- Receiving
@@ -175,8 +227,14 @@ bool FrameWorker::is_intact(Bytes frame, uint16_t client_port) const {
          packet.payload_offset == kPayload;
 }
 
-void FrameWorker::read(Bytes frame) {
-  if (frame.size < kPayload + DatagramHeader::kSize) return;
+// What read() looks at in every frame. It may lie across two lines.
+inline void FrameWorker::prefetch(Bytes frame) const {
+  __builtin_prefetch(frame.data);
+  __builtin_prefetch(frame.data + kBody);
+}
+
+__attribute__((always_inline)) inline void FrameWorker::read(Bytes frame) {
+  if (frame.size < kBody) return;
   const uint16_t udp_size = load_big16(frame.data + kUdp + net::kUdpLengthOffset);
   const uint16_t client_port = load_big16(frame.data + kUdp + net::kUdpDestinationOffset);
   if (udp_size < net::kUdpProtocolHeaderSize + DatagramHeader::kSize ||
@@ -189,19 +247,21 @@ void FrameWorker::read(Bytes frame) {
   const auto* const payload = reinterpret_cast<const char*>(frame.data + kPayload);
   const DatagramHeader header = DatagramHeader::read(payload);
   const uint32_t place = header.id & (id_step_ - 1);
-  const uint64_t number = uint64_t{client_port - kFirstClientPort} * pipeline_ + place;
-  if (client_port < kFirstClientPort || place >= pipeline_ || number >= requests_.size()) return;
+  // Too large for a lower port.
+  const uint32_t connection = uint32_t{client_port} - kFirstClientPort;
+  if (place >= pipeline_ || connection >= connections_) return;
+  const uint64_t number = uint64_t{connection} * pipeline_ + place;
   Request& request = requests_[number];
   if (!request.place.takes(header)) return;
   const std::string_view reply(payload + DatagramHeader::kSize,
                                udp_size - net::kUdpProtocolHeaderSize - DatagramHeader::kSize);
-  context_.note_received(DatagramHeader::kSize + reply.size());
+  received_bytes_ += DatagramHeader::kSize + reply.size();
   if (!checked && header.pieces == 1 && skim(request, reply)) return;
-  read_reply(request, request.place.join(reply));
+  read_reply(request, request.place.join(reply, &rests_[number]));
 }
 
 // Takes a reply whose values are not verified. False: it needs to be read.
-bool FrameWorker::skim(Request& request, std::string_view reply) {
+inline bool FrameWorker::skim(Request& request, std::string_view reply) {
   const Pending& pending = request.pending;
   if (pending.operation != Operation::kGet || !reply.starts_with('V')) return false;
   uint32_t hits = 1;
@@ -222,7 +282,9 @@ void FrameWorker::read_reply(Request& request, std::string_view reply) {
   if (!reply.empty()) {
     progress = context_.codec.read(&request.pending, &reply, &context_.findings);
   }
-  if (progress == Progress::kAwaited) return request.place.rest.assign(reply);
+  if (progress == Progress::kAwaited) {
+    return request.place.keep(reply, &rests_[number_of(request)]);
+  }
   context_.finish(request.pending.operation, request.begin_ns);
   release(request);
 }
@@ -235,11 +297,16 @@ void FrameWorker::receive(int timeout_ms) {
   if (buffer_.count != 0) {
     context_.heard = true;
     last_reply_ns_ = context_.now_ns;
+    const auto frame = [this](uint32_t number) {
+      return Bytes{buffer_.data + slots_[number].offset, slots_[number].size};
+    };
+    for (uint32_t i = 0; i < std::min(kAhead, buffer_.count); ++i) prefetch(frame(i));
+    received_bytes_ = 0;
     for (uint32_t i = 0; i < buffer_.count; ++i) {
-      const uint32_t later = std::min(i + 4, buffer_.count - 1);
-      __builtin_prefetch(buffer_.data + slots_[later].offset);
-      read({buffer_.data + slots_[i].offset, slots_[i].size});
+      if (i + kAhead < buffer_.count) prefetch(frame(i + kAhead));
+      read(frame(i));
     }
+    context_.note_received(received_bytes_);
     Findings& findings = context_.findings;
     missed_.insert(missed_.end(), findings.missed.begin(), findings.missed.end());
     findings.missed.clear();
@@ -266,9 +333,9 @@ bool FrameWorker::wait_for_server(uint32_t time_ms_max) {
   constexpr int kStepMs = 10;
   constexpr std::string_view kVersion("\0\0\0\0\0\1\0\0version\r\n", 17);
   for (uint32_t ms = 0; ms < time_ms_max && !stopped(); ms += kStepMs) {
-    std::memcpy(out_.data() + kPayload, kVersion.data(), kVersion.size());
-    finish_frame(kProbePort, kVersion.size(), out_.data());
-    send();
+    std::memcpy(next_frame() + kPayload, kVersion.data(), kVersion.size());
+    add_frame(kProbePort, kVersion.size());
+    send_frames();
     receive(kStepMs);
     if (context_.heard) return true;
   }
@@ -280,9 +347,9 @@ bool FrameWorker::wait_for_server(uint32_t time_ms_max) {
 void FrameWorker::fill() {
   context_.now_ns = steady_now_ns();
   while (!context_.fill_is_over() && !stopped()) {
-    while (free_count_ > 0 && sent_.size() < kBurst && !context_.fill_is_over()) {
-      add(context_.now_ns);
-    }
+    const uint64_t count = std::min<uint64_t>(room(), context_.fill_left());
+    for (uint64_t i = 0; i < count; ++i) take(context_.now_ns);
+    draw(0);
     send();
     receive(1);
   }
@@ -290,35 +357,44 @@ void FrameWorker::fill() {
 }
 
 void FrameWorker::drain(uint64_t deadline_ns) {
-  while (free_count_ < free_.size() && !stopped() && context_.now_ns < deadline_ns) receive(1);
+  while (free_count() < requests_.size() && !stopped() && context_.now_ns < deadline_ns) receive(1);
 }
 
 void FrameWorker::run_closed_loop() {
   while (goes_on()) {
-    add_missed();
-    while (free_count_ > 0 && sent_.size() < kBurst && goes_on()) add(context_.now_ns);
+    take_missed();
+    const uint32_t first = taken_count_;
+    const uint64_t now = context_.now_ns;
+    const uint64_t count = std::min<uint64_t>(room(), allowed());
+    for (uint64_t i = 0; i < count; ++i) take(now);
+    use_quota(now, count);
+    draw(first);
     send();
-    receive(free_count_ > 0 ? 0 : 1);
+    receive(free_count() > 0 ? 0 : 1);
   }
 }
 
-// Adds requests that are due to a burst. Returns false if one is due and none is free.
-bool FrameWorker::send_due() {
+// Takes requests that are due. Returns false if one is due and none is free.
+bool FrameWorker::take_due() {
   const auto now = static_cast<double>(context_.now_ns);
-  while (sent_.size() < kBurst && schedule_.due_ns() <= now && goes_on()) {
-    if (free_count_ == 0) return false;
+  for (uint64_t left = allowed(); left > 0 && taken_count_ < kBurst && schedule_.due_ns() <= now;
+       --left) {
+    if (free_count() == 0) return false;
     const auto begin_ns = static_cast<uint64_t>(schedule_.due_ns());
     if (begin_ns >= context_.window.end_ns) break;
     schedule_.advance();
-    add(begin_ns);
+    take(begin_ns);
+    use_quota(begin_ns);
   }
   return true;
 }
 
 void FrameWorker::run_open_loop() {
   while (goes_on()) {
-    add_missed();
-    const bool blocked = !send_due();
+    take_missed();
+    const uint32_t first = taken_count_;
+    const bool blocked = !take_due();
+    draw(first);
     send();
     const double until_due_ns = schedule_.due_ns() - static_cast<double>(context_.now_ns);
     receive(blocked || until_due_ns > kPollNsMax ? 1 : 0);

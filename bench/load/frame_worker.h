@@ -4,6 +4,7 @@
 
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -37,34 +38,50 @@ class FrameWorker final : public Worker {
   static constexpr uint32_t kIp = net::kEthernetHeaderSize;
   static constexpr uint32_t kUdp = kIp + net::kIpv4HeaderSize;
   static constexpr uint32_t kPayload = kUdp + net::kUdpProtocolHeaderSize;
+  static constexpr uint32_t kBody = kPayload + DatagramHeader::kSize;
   static constexpr uint32_t kFrameBytesMax = 1514;
-  static constexpr uint32_t kFrameStride = 1536;  // in out_
-  static constexpr uint32_t kBurst = 64;          // frames that are sent at a time
+  static constexpr uint32_t kLine = 64;   // of a cache
+  static constexpr uint32_t kBurst = 64;  // frames that are sent at a time
   static constexpr uint32_t kReceivedMax = 1024;
 
-  struct Request {
+  struct alignas(kLine) Request {
     uint64_t begin_ns;  // when it was due
     uint64_t sent_ns;
     Pending pending;
+    uint32_t* ids;  // as pending.ids
     DatagramPlace place;
+    uint16_t port;  // the client's
   };
+  static_assert(sizeof(Request) == kLine);
 
   void run_closed_loop() override;
   void run_open_loop() override;
   void drain(uint64_t deadline_ns) override;
-  [[nodiscard]] bool send_due();
-  void add(uint64_t begin_ns);
-  void add_missed();
-  uint32_t take_request(uint64_t begin_ns);
-  void write(uint32_t number);
-  void set_payload_size(uint32_t bytes);
-  void finish_frame(uint16_t client_port, uint32_t payload_size, uint8_t* frame);
+  // A burst of at most kBurst requests, in this order: take() for each, draw() for those that the
+  // stream makes, send().
+  uint32_t free_count() const { return free_end_ - free_begin_; }
+  uint32_t room() const { return std::min(free_count(), kBurst - taken_count_); }
+  Request& take(uint64_t begin_ns);
+  [[nodiscard]] bool take_due();
+  void take_missed();
+  void draw(uint32_t first);
   void send();
+  void write_frames();
+  char* write_long(const Pending& pending, char* body);
+  void set_payload_size(uint32_t bytes);
+  uint8_t* next_frame() { return out_.data() + out_used_; }
+  void add_frame(uint16_t client_port, uint32_t payload_size);
+  void finish_frames();
+  void send_frames();
   void receive(int timeout_ms);
   void read(Bytes frame);
+  void prefetch(Bytes frame) const;
   [[nodiscard]] bool is_intact(Bytes frame, uint16_t client_port) const;
   [[nodiscard]] bool skim(Request& request, std::string_view reply);
   void read_reply(Request& request, std::string_view reply);
+  uint32_t number_of(const Request& request) const {
+    return static_cast<uint32_t>(&request - requests_.data());
+  }
   void release(Request& request);
   void check_timeouts();
 
@@ -72,22 +89,33 @@ class FrameWorker final : public Worker {
   // Of a request's frame with payload_size_ bytes, which most have: without port and UDP checksum.
   std::array<uint8_t, kPayload> header_ = {};
   uint32_t payload_size_ = 0;
-  uint64_t ip_sum_;         // of the IP header, without its length
-  uint64_t udp_sum_;        // of the UDP pseudo header and header, likewise
-  uint64_t sized_udp_sum_;  // with it
+  uint64_t ip_sum_;      // of the IP header, without its length
+  uint64_t pseudo_sum_;  // of the UDP pseudo header, likewise
 
   const uint32_t pipeline_;
-  const uint32_t id_step_;         // a power of two, not below pipeline_
+  const uint32_t id_step_;  // a power of two, not below pipeline_
+  const uint32_t connections_;
   std::vector<Request> requests_;  // request r belongs to connection r / pipeline_
+  std::vector<Buffer> rests_;      // the place's of each
   std::vector<uint32_t> ids_;      // the keys of each
-  // A ring: the request that ended first is used first, so that all connections are in use.
+  const uint32_t multiget_;
+  // Whether each request of an operation fits into a frame, whatever its keys are.
+  std::array<bool, kOperations> always_fits_;
+  // A ring: the request that ended first is used first, so that all connections are in use. Its
+  // size is a power of two; begin and end count on and on.
   std::vector<uint32_t> free_;
   uint32_t free_begin_ = 0;
-  uint32_t free_count_ = 0;
+  uint32_t free_end_;
+  uint32_t free_mask_;
+  std::array<Request*, kBurst> taken_;  // the burst's
+  uint32_t taken_count_ = 0;
   std::vector<uint32_t> missed_;  // keys that are to be set
 
+  // The burst's frames, one close to the other, so that they stay in the nearest cache.
   std::vector<uint8_t> out_;
-  std::vector<io::TxFrame> sent_;
+  uint32_t out_used_ = 0;
+  std::array<io::TxFrame, kBurst> sent_;  // their sizes are without padding
+  uint32_t sent_count_ = 0;
 
   std::vector<uint8_t> memory_;  // for frames, if the port has none
   std::vector<net::PacketSlot> slots_;
@@ -95,7 +123,8 @@ class FrameWorker final : public Worker {
   io::FrameBuffer buffer_;
   uint32_t check_every_;  // one reply of this number is checked whole
   uint32_t until_check_ = 0;
-  uint64_t next_look_ns_ = 0;  // at what was lost
+  uint64_t received_bytes_ = 0;  // of a burst
+  uint64_t next_look_ns_ = 0;    // at what was lost
 };
 
 }  // namespace warpcache::load

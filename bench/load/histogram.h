@@ -21,10 +21,10 @@ class Histogram {
   Histogram(const Histogram& other) : counts_(kBuckets) { add(other); }
   Histogram& operator=(const Histogram& other);
 
-  void record(uint64_t value) {
+  void record(uint64_t value, uint64_t times = 1) {
     const uint64_t bounded = value < kValueMax ? value : kValueMax;
-    bump(&counts_[bucket_of(bounded)], 1);
-    bump(&sum_, bounded);
+    bump(&counts_[bucket_of(bounded)], times);
+    bump(&sum_, bounded * times);
   }
 
   void add(const Histogram& other);

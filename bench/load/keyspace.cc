@@ -7,6 +7,7 @@ namespace warpcache::load {
 
 Keyspace::Keyspace(uint64_t seed, const bench::Sizes& sizes, uint32_t count)
     : seed_(seed), maker_(seed), sizes_(sizes), count_(count) {
+  if (sizes.are_fixed()) fixed_key_size_ = sizes.of(seed, 0).key;
   if (!sizes.costly()) {
     value_size_max_ = sizes.value_max();
     return;

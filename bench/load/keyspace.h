@@ -29,9 +29,12 @@ class Keyspace {
   uint32_t value_size_max() const { return value_size_max_; }
 
   // Returns the key's size. REQUIRES: `out` has kKeySizeMax bytes.
-  uint32_t write_key(uint32_t id, char* out) const {
-    if (trace_ != nullptr) return trace_->write_key(id, out);
-    const uint32_t size = sizes_of(id).key;
+  __attribute__((always_inline)) uint32_t write_key(uint32_t id, char* out) const {
+    uint32_t size = fixed_key_size_;
+    if (size == 0) {
+      if (trace_ != nullptr) return trace_->write_key(id, out);
+      size = sizes_of(id).key;
+    }
     maker_.write_key(id, size, out);
     return size;
   }
@@ -57,6 +60,7 @@ class Keyspace {
  private:
   bench::ItemSizes sizes_of(uint32_t id) const {
     if (trace_ != nullptr) return {0, trace_->value_size(id)};
+    if (sizes_.are_fixed()) return sizes_.of(seed_, id);
     return kept_.empty() ? sizes_.of(seed_, id % count_) : kept_[id % count_];
   }
 
@@ -65,6 +69,7 @@ class Keyspace {
   bench::Sizes sizes_;
   std::vector<bench::ItemSizes> kept_;  // a cache, for distributions that are costly to compute
   const bench::Trace* trace_ = nullptr;
+  uint32_t fixed_key_size_ = 0;  // 0: keys have several sizes, or are a trace's
   uint32_t count_;
   uint32_t value_size_max_ = 0;
 };

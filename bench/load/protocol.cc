@@ -80,15 +80,13 @@ char* Codec::write_meta_gets(const Pending& pending, char* out) const {
   return RequestLine(out, "mn").end();
 }
 
-char* Codec::write(const Pending& pending, uint32_t version, char* out) const {
+// All but the text protocol's gets.
+char* Codec::write_other(const Pending& pending, uint32_t version, char* out) const {
   if (pending.operation == Operation::kSet) return write_set(pending.ids[0], version, out);
   if (pending.operation == Operation::kDelete) {
     return RequestLine(out, meta_ ? "md" : "delete").key(key_of(pending.ids[0])).end();
   }
-  if (meta_) return write_meta_gets(pending, out);
-  RequestLine line(out, "get");
-  for (uint32_t i = 0; i < pending.count; ++i) line.key(key_of(pending.ids[i]));
-  return line.end();
+  return write_meta_gets(pending, out);
 }
 
 bool Codec::count_values(std::string_view reply, uint32_t* count) {

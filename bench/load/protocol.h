@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,6 +74,7 @@ class Codec {
   auto key_of(uint32_t id) const {
     return [this, id](char* out) { return keys_.write_key(id, out); };
   }
+  char* write_other(const Pending& pending, uint32_t version, char* out) const;
   char* write_set(uint32_t id, uint32_t version, char* out) const;
   char* write_meta_gets(const Pending& pending, char* out) const;
   Progress read_text_get(Pending* pending, std::string_view* in, Findings* findings) const;
@@ -91,6 +93,19 @@ class Codec {
   bool verify_;
   uint32_t expiry_s_;
 };
+
+__attribute__((always_inline)) inline char* Codec::write(const Pending& pending, uint32_t version,
+                                                         char* out) const {
+  if (meta_ || pending.operation != Operation::kGet) return write_other(pending, version, out);
+  std::memcpy(out, "get ", 4);
+  out += 3;
+  for (uint32_t i = 0; i < pending.count; ++i) {
+    *out++ = ' ';
+    out += keys_.write_key(pending.ids[i], out);
+  }
+  std::memcpy(out, client::kLineEnd.data(), client::kLineEnd.size());
+  return out + client::kLineEnd.size();
+}
 
 }  // namespace warpcache::load
 

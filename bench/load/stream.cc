@@ -38,11 +38,12 @@ void Distribution::prepare(uint32_t keys, const bench::Trace* trace) {
 
 Stream::Stream(const Options& options, Distribution* distribution, uint32_t index, uint32_t count)
     : distribution_(distribution),
+      is_trace_(distribution->is_trace()),
       random_(bench::mix(options.seed, index, count)),
       multiget_(options.multiget),
       sets_(options.sets),
       changes_(options.sets + options.deletes) {
-  if (!distribution->is_trace()) return;
+  if (!is_trace_) return;
   const uint64_t entries = distribution->trace()->entries().size();
   trace_begin_ = entries * index / count;
   trace_end_ = entries * (index + 1) / count;
@@ -50,22 +51,10 @@ Stream::Stream(const Options& options, Distribution* distribution, uint32_t inde
 }
 
 void Stream::draw_ahead() {
-  for (uint32_t& id : ahead_) id = distribution_->draw(random_.next_unit());
+  bench::Random random = random_;
+  distribution_->draw(&random, ahead_.data(), kAhead);
+  random_ = random;
   ahead_used_ = 0;
-}
-
-uint32_t Stream::next(Operation* operation, uint32_t* ids) {
-  if (distribution_->is_trace()) return next_of_trace(operation, ids);
-  const double kind = changes_ > 0 ? random_.next_unit() : 1;
-  if (kind < sets_) {
-    *operation = Operation::kSet;
-    ids[0] = distribution_->draw_for_set(random_.next_unit());
-    return 1;
-  }
-  *operation = kind < changes_ ? Operation::kDelete : Operation::kGet;
-  const uint32_t count = *operation == Operation::kGet ? multiget_ : 1;
-  for (uint32_t i = 0; i < count; ++i) ids[i] = next_key();
-  return count;
 }
 
 uint32_t Stream::next_of_trace(Operation* operation, uint32_t* ids) {

@@ -35,6 +35,17 @@ class Distribution {
     const uint32_t rank = zipf_->rank_at(point);
     return kind_ == Kind::kZipf ? rank : newest_->load(std::memory_order_relaxed) - 1 - rank;
   }
+  // Several of them, by points that `random` makes.
+  void draw(bench::Random* random, uint32_t* keys, uint32_t count) const {
+    if (kind_ == Kind::kUniform) {
+      const double all = keys_;
+      for (uint32_t i = 0; i < count; ++i) {
+        keys[i] = static_cast<uint32_t>(random->next_unit() * all);
+      }
+      return;
+    }
+    for (uint32_t i = 0; i < count; ++i) keys[i] = draw(random->next_unit());
+  }
 
   // The number of a key to write.
   uint32_t draw_for_set(double point) {
@@ -61,11 +72,26 @@ class Stream {
 
   // Makes the next request: writes the numbers of its keys (one, except for a multiget) and returns
   // their count. REQUIRES: `ids` has space for Options::multiget numbers.
-  uint32_t next(Operation* operation, uint32_t* ids);
+  uint32_t next(Operation* operation, uint32_t* ids) {
+    if (is_trace_) return next_of_trace(operation, ids);
+    *operation = changes_ > 0 ? next_operation() : Operation::kGet;
+    if (*operation == Operation::kSet) {
+      ids[0] = distribution_->draw_for_set(random_.next_unit());
+      return 1;
+    }
+    const uint32_t count = *operation == Operation::kGet ? multiget_ : 1;
+    for (uint32_t i = 0; i < count; ++i) ids[i] = next_key();
+    return count;
+  }
 
  private:
   static constexpr uint32_t kAhead = 64;  // keys drawn at once, so that their cache misses overlap
 
+  Operation next_operation() {
+    const double kind = random_.next_unit();
+    if (kind < sets_) return Operation::kSet;
+    return kind < changes_ ? Operation::kDelete : Operation::kGet;
+  }
   uint32_t next_of_trace(Operation* operation, uint32_t* ids);
   uint32_t next_key() {
     if (ahead_used_ == kAhead) draw_ahead();
@@ -74,6 +100,7 @@ class Stream {
   void draw_ahead();
 
   Distribution* distribution_;
+  bool is_trace_;
   bench::Random random_;
   uint32_t multiget_;
   double sets_;

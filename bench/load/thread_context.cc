@@ -24,25 +24,28 @@ ThreadContext::ThreadContext(const Options& options_in, const Keyspace& keys_in,
   findings.keep_missed = options.look_aside;
 }
 
-uint32_t ThreadContext::next(Operation* operation, uint32_t* ids) {
-  if (!filling_) return stream_.next(operation, ids);
+uint32_t ThreadContext::next_of_fill(Operation* operation, uint32_t* ids) {
   *operation = Operation::kSet;
   ids[0] = static_cast<uint32_t>(fill_next_);
   fill_next_ += options.threads;
   return 1;
 }
 
-void ThreadContext::finish(Operation operation, uint64_t begin_ns) {
-  const auto kind = static_cast<size_t>(operation);
+void ThreadContext::count_alike() {
+  if (alike_.count == 0) return;
+  const auto kind = static_cast<size_t>(alike_.operation);
+  const bool counts = window.holds(alike_.now_ns);
   // In an open loop a request that was due in the window counts, however late its reply comes:
   // otherwise a server that stands still at the end would look well.
-  if (window.holds(now_ns) || (options.rate > 0 && window.holds(begin_ns))) {
-    counters.latency_ns[kind].record(now_ns - begin_ns);
+  if (counts || (options.rate > 0 && window.holds(alike_.begin_ns))) {
+    counters.latency_ns[kind].record(alike_.now_ns - alike_.begin_ns, alike_.count);
   }
-  if (window.holds(now_ns)) counters.requests[kind].add(1);
+  if (counts) counters.requests[kind].add(alike_.count);
+  alike_.count = 0;
 }
 
 void ThreadContext::settle() {
+  count_alike();
   if (window.holds(now_ns)) {
     counters.hits.add(findings.hits);
     counters.misses.add(findings.misses);

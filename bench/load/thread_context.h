@@ -29,10 +29,16 @@ class ThreadContext {
                 uint32_t index);
 
   // Makes the next request: of the fill, and after it of the stream. Returns its number of keys.
-  uint32_t next(Operation* operation, uint32_t* ids);
+  uint32_t next(Operation* operation, uint32_t* ids) {
+    return filling_ ? next_of_fill(operation, ids) : stream_.next(operation, ids);
+  }
 
   void start_fill() { fill_next_ = index_; }
   bool fill_is_over() const { return fill_next_ >= fill_end_; }
+  // Keys that the fill has not set yet.
+  uint64_t fill_left() const {
+    return fill_is_over() ? 0 : (fill_end_ - fill_next_ - 1) / options.threads + 1;
+  }
   void end_fill() { filling_ = false; }
 
   // Counts the delay of a request that was due at `begin_ns` and is sent now.
@@ -40,8 +46,15 @@ class ThreadContext {
     if (options.rate > 0 && window.holds(now_ns)) counters.delay_ns.record(now_ns - begin_ns);
   }
 
-  // Counts a request that was due at `begin_ns` and is answered now.
-  void finish(Operation operation, uint64_t begin_ns);
+  // Counts a request that was due at `begin_ns` and is answered now. The counters have it after
+  // settle().
+  void finish(Operation operation, uint64_t begin_ns) {
+    if (operation != alike_.operation || begin_ns != alike_.begin_ns || now_ns != alike_.now_ns) {
+      count_alike();
+      alike_ = {operation, begin_ns, now_ns, 0};
+    }
+    ++alike_.count;
+  }
 
   void note_sent(uint64_t bytes) {
     if (window.holds(now_ns)) counters.bytes_sent.add(bytes);
@@ -50,7 +63,8 @@ class ThreadContext {
     if (window.holds(now_ns)) counters.bytes_received.add(bytes);
   }
 
-  // Adds `findings` to the counters, except `findings.missed`, which the connection uses.
+  // Adds what has ended and `findings` to the counters, except `findings.missed`, which the
+  // connection uses.
   void settle();
 
   uint32_t next_version() { return ++version_; }
@@ -68,7 +82,19 @@ class ThreadContext {
   std::string failure;  // why the thread had to stop
 
  private:
+  // Requests that were due at the same time, and were answered at the same time.
+  struct Alike {
+    Operation operation = Operation::kGet;
+    uint64_t begin_ns = 0;
+    uint64_t now_ns = 0;
+    uint64_t count = 0;
+  };
+
+  uint32_t next_of_fill(Operation* operation, uint32_t* ids);
+  void count_alike();
+
   Stream stream_;
+  Alike alike_;  // not in the counters yet
   const uint32_t index_;
   bool filling_ = true;
   uint64_t fill_next_ = 0;

@@ -21,7 +21,8 @@ UdpConnection::UdpConnection(ThreadContext* context, int socket, uint32_t places
     : Connection(context, places),
       socket_(socket),
       id_step_(static_cast<uint16_t>(std::bit_ceil(places))),
-      state_(places) {
+      state_(places),
+      rests_(places) {
   for (uint32_t place = places; place > 0; --place) {
     state_[place - 1].id = static_cast<uint16_t>(place - 1);
     free_.push_back(place - 1);
@@ -115,7 +116,7 @@ void UdpConnection::read_datagram(std::string_view datagram) {
   const DatagramHeader header = DatagramHeader::read(datagram.data());
   const uint32_t place = header.id & (id_step_ - 1u);
   if (place >= places_ || !state_[place].takes(header)) return;
-  read_reply(place, state_[place].join(datagram.substr(DatagramHeader::kSize)));
+  read_reply(place, state_[place].join(datagram.substr(DatagramHeader::kSize), &rests_[place]));
 }
 
 // Reads a part of a reply. memcached may send each key of a multiget like a separate reply, so the
@@ -125,7 +126,7 @@ void UdpConnection::read_reply(uint32_t place, std::string_view reply) {
   Progress progress = Progress::kAwaited;
   if (!reply.empty()) progress = context_->codec.read(&sent.pending, &reply, &context_->findings);
   if (progress == Progress::kAwaited) {
-    state_[place].rest.assign(reply);
+    state_[place].keep(reply, &rests_[place]);
     return;
   }
   context_->finish(sent.pending.operation, sent.begin_ns);

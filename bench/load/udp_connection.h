@@ -31,6 +31,7 @@ class UdpConnection final : public Connection {
   const int socket_;
   uint16_t id_step_;  // a power of two, not below places_
   std::vector<DatagramPlace> state_;
+  std::vector<Buffer> rests_;  // of each
   std::vector<uint32_t> free_;
   std::vector<size_t> begins_;  // of the datagrams in the context's output
 };

@@ -71,9 +71,11 @@ class Worker {
     return !stopped() && context_.now_ns < context_.window.end_ns &&
            (options_.requests == 0 || quota_ > 0);
   }
-  // Counts a request that is sent now, or was due then.
-  void use_quota(uint64_t begin_ns) {
-    if (context_.window.begin_ns <= begin_ns && quota_ > 0) --quota_;
+  // How many more, if it goes on.
+  uint64_t allowed() const { return options_.requests == 0 ? ~uint64_t{0} : quota_; }
+  // Counts requests that are sent now, or were due then. REQUIRES: no more than allowed().
+  void use_quota(uint64_t begin_ns, uint64_t count = 1) {
+    if (context_.window.begin_ns <= begin_ns && quota_ > 0) quota_ -= count;
   }
   // Ends the run, for context_.failure or `why`.
   void give_up(const std::string& why);

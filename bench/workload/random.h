@@ -17,9 +17,12 @@ constexpr uint64_t mix(uint64_t x) {
   return x;
 }
 
+// A seed for mix(mixed, ...), which many numbers share.
+constexpr uint64_t mix_seed(uint64_t seed) { return mix(seed + 0x9e3779b97f4a7c15); }
+
 // A well-mixed number for each (seed, a, b).
 constexpr uint64_t mix(uint64_t seed, uint64_t a, uint64_t b) {
-  return mix(mix(mix(seed + 0x9e3779b97f4a7c15) + a) + b);
+  return mix(mix(mix_seed(seed) + a) + b);
 }
 
 // Maps 64 random bits to (0, 1): never 0, never 1.

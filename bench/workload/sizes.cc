@@ -127,8 +127,7 @@ uint32_t Sizes::largest_step() const {
       ->size;
 }
 
-ItemSizes Sizes::of(uint64_t seed, uint64_t id) const {
-  if (kind_ == Kind::kUniform && value_min_ == value_max_) return {key_, value_min_};
+ItemSizes Sizes::varied(uint64_t seed, uint64_t id) const {
   const uint64_t bits = mix(seed, id, 1);
   if (kind_ == Kind::kUniform) {
     return {key_, value_min_ + static_cast<uint32_t>(bits % (value_max_ - value_min_ + 1))};

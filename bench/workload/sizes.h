@@ -32,7 +32,12 @@ class Sizes {
   // if `text` is none of these or a size is out of bounds.
   static bool parse(const std::string& text, Sizes* out, std::string* why);
 
-  ItemSizes of(uint64_t seed, uint64_t id) const;
+  ItemSizes of(uint64_t seed, uint64_t id) const {
+    return are_fixed() ? ItemSizes{key_, value_min_} : varied(seed, id);
+  }
+
+  // Whether all keys have the same.
+  bool are_fixed() const { return kind_ == Kind::kUniform && value_min_ == value_max_; }
 
   uint32_t value_max() const { return kind_ == Kind::kEtc ? kValueSizeMax : value_max_; }
 
@@ -46,6 +51,7 @@ class Sizes {
   };
   enum class Kind { kEtc, kUniform, kSteps, kKeySteps };
 
+  ItemSizes varied(uint64_t seed, uint64_t id) const;
   bool parse_steps(Kind kind, std::string_view text, uint32_t size_min, uint32_t size_max);
   uint32_t largest_step() const;
 

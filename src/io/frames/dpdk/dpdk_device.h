@@ -150,7 +150,9 @@ class DpdkPort final : public FramePort {
   uint32_t drop_in_pieces(rte_mbuf** frames, uint32_t count);
   void prefetch_request(uint32_t burst, const TxFrame& frame) const;
   rte_mbuf* take_request(uint32_t burst, const TxFrame& frame);
-  uint32_t take_buffers(const TxFrame* frames, uint32_t count, rte_mbuf** buffers);
+  uint32_t take_buffers(uint32_t wanted, rte_mbuf** buffers);
+  uint32_t copy_frames(const TxFrame* frames, uint32_t count, rte_mbuf** filled);
+  uint32_t fill_buffers(uint32_t burst, const TxFrame* frames, uint32_t count, rte_mbuf** filled);
   void fill_buffer(uint32_t block, const TxFrame& frame, rte_mbuf* made);
   uint8_t* block_data(uint32_t block) const;
   // Where rte_mbufs have what the CPU sees there. REQUIRES: it is of the memory.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/mem.h"
 #include "io/frames/dpdk/dpdk_device.h"
 #include "io/frames/dpdk/dpdk_eal.h"
 #include "io/frames/dpdk/polling.h"
@@ -202,10 +203,8 @@ void DpdkPort::prefetch_request(uint32_t burst, const TxFrame& frame) const {
   prefetch_mbuf(held_[burst].frames[frame.request]);
 }
 
-// Buffers for those frames that do not lie beside their requests. Returns how many it has got.
-uint32_t DpdkPort::take_buffers(const TxFrame* frames, uint32_t count, rte_mbuf** buffers) {
-  uint32_t wanted = 0;
-  for (uint32_t i = 0; i < count; ++i) wanted += frames[i].is_beside ? 0 : 1;
+// Returns how many it has got.
+uint32_t DpdkPort::take_buffers(uint32_t wanted, rte_mbuf** buffers) {
   if (wanted == 0 || rte_pktmbuf_alloc_bulk(sent_, buffers, wanted) == 0) return wanted;
   uint32_t taken = 0;
   while (taken < wanted && (buffers[taken] = rte_pktmbuf_alloc(sent_)) != nullptr) ++taken;
@@ -252,26 +251,53 @@ uint32_t DpdkPort::transmit(uint16_t queue, rte_mbuf** frames, uint32_t count) {
   return sent;
 }
 
-void DpdkPort::send(uint32_t burst, const TxFrame* frames, uint32_t count) {
-  rte_mbuf* filled[kAtOnce];
+// Puts frames into buffers of their own. Returns how many.
+uint32_t DpdkPort::copy_frames(const TxFrame* frames, uint32_t count, rte_mbuf** filled) {
+  count = take_buffers(count, filled);
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    const Bytes frame = frames[i].bytes;
+    WC_ASSERT(frame.size <= kFrameRoom);
+    mem_copy_often_short(rte_pktmbuf_mtod(filled[i], void*), frame.data, frame.size);
+    filled[i]->data_len = static_cast<uint16_t>(frame.size);
+    filled[i]->pkt_len = static_cast<uint32_t>(frame.size);
+    bytes += frame.size;
+  }
+  counters_.copied_bytes.add(bytes);
+  return count;
+}
+
+// Takes the buffers of requests with replies in them, and fills others. Returns how many.
+uint32_t DpdkPort::fill_buffers(uint32_t burst, const TxFrame* frames, uint32_t count,
+                                rte_mbuf** filled) {
   rte_mbuf* buffers[kAtOnce];
   const uint32_t block = block_of_[burst];
+  uint32_t wanted = 0;
+  for (uint32_t i = 0; i < count; ++i) wanted += frames[i].is_beside ? 0 : 1;
+  const uint32_t buffer_count = take_buffers(wanted, buffers);
+  uint32_t ready = 0;
+  uint32_t used = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (i + kAhead < count) prefetch_request(burst, frames[i + kAhead]);
+    WC_ASSERT(block != kNoBlock || frames[i].bytes.size <= kFrameRoom);
+    if (!frames[i].is_beside && used == buffer_count) continue;
+    rte_mbuf* const frame = frames[i].is_beside ? take_request(burst, frames[i]) : buffers[used++];
+    if (!frames[i].is_beside) fill_buffer(block, frames[i], frame);
+    frame->data_len = static_cast<uint16_t>(frames[i].bytes.size);
+    frame->pkt_len = frame->data_len;
+    filled[ready++] = frame;
+  }
+  return ready;
+}
+
+void DpdkPort::send(uint32_t burst, const TxFrame* frames, uint32_t count) {
+  rte_mbuf* filled[kAtOnce];
+  // Of a burst without requests, as a client's, no frame lies beside one.
+  const bool are_copied = block_of_[burst] == kNoBlock && held_[burst].count == 0;
   for (uint32_t at = 0; at < count; at += kAtOnce) {
     const uint32_t some = std::min(count - at, kAtOnce);
-    uint32_t ready = 0;
-    const uint32_t buffer_count = take_buffers(frames + at, some, buffers);
-    uint32_t used = 0;
-    for (uint32_t i = at; i < at + some; ++i) {
-      if (i + kAhead < at + some) prefetch_request(burst, frames[i + kAhead]);
-      WC_ASSERT(block != kNoBlock || frames[i].bytes.size <= kFrameRoom);
-      if (!frames[i].is_beside && used == buffer_count) continue;
-      rte_mbuf* const frame =
-          frames[i].is_beside ? take_request(burst, frames[i]) : buffers[used++];
-      if (!frames[i].is_beside) fill_buffer(block, frames[i], frame);
-      frame->data_len = static_cast<uint16_t>(frames[i].bytes.size);
-      frame->pkt_len = frame->data_len;
-      filled[ready++] = frame;
-    }
+    const uint32_t ready = are_copied ? copy_frames(frames + at, some, filled)
+                                      : fill_buffers(burst, frames + at, some, filled);
     const uint32_t sent = transmit(queue_of_[burst], filled, ready);
     counters_.sent.add(sent);
     counters_.send_failed.add(some - sent);

@@ -54,6 +54,7 @@ class RingClientPort final : public FramePort {
   rte_ring* ring(ring::Ring kind) const { return peer_->layout.ring(peer_->shared, queue_, kind); }
   bool receive_now(FrameBuffer& buffer);
   void give_back();
+  void prefetch_buffer(uint32_t offset) const;
   [[nodiscard]] bool take_buffers(uint32_t count);
   uint32_t transmit(const ring::Slot* slots, uint32_t count);
 

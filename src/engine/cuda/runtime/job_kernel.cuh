@@ -66,6 +66,16 @@ __device__ inline void fence_system() {
   ::cuda::atomic_thread_fence(::cuda::memory_order_acq_rel, ::cuda::thread_scope_system);
 }
 
+// Orders a relaxed load before it and all accesses after it, of this thread (and, with a barrier,
+// of its warp or block). Unlike fence_system() it waits for no earlier store.
+__device__ inline void fence_acquire_system() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("fence.acquire.sys;" ::: "memory");
+#else
+  fence_system();
+#endif
+}
+
 // Called by a whole block.
 template <typename JobKind>
 __device__ void load_job(JobKind& job, const JobKind* from) {
@@ -215,7 +225,7 @@ __device__ uint64_t wait_for_host(const Doorbell<JobKind>* bell, uint32_t last, 
   }
   __syncwarp();
   // The host has written the job's data before its words.
-  if (job.reads_host()) fence_system();
+  if (job.reads_host()) fence_acquire_system();
   return uint64_t{call.value()} << 32;
 }
 

@@ -143,6 +143,7 @@ class PacketChunk {
 
  private:
   __device__ PacketSlot load_slot(uint32_t number) const {
+    if (job_.slots_inline) return reinterpret_cast<const PacketSlot*>(job_.inline_data)[number];
     if (job_.slots == nullptr) return {number * job_.slot_bytes, job_.slot_bytes};
     const volatile PacketSlot& slot = job_.slots[number];
     return {slot.offset, slot.size};
@@ -158,10 +159,10 @@ class PacketChunk {
     const auto store = [target](uint32_t at, const uint4& word) { target[at] = word; };
     __syncwarp();
     if (job_.inline_bytes != 0) {
-      const auto* const brought = reinterpret_cast<const uint4*>(job_.inline_input);
+      const auto* const brought = reinterpret_cast<const uint4*>(job_.inline_data);
       const auto load_brought = [brought](uint32_t at) { return brought[at]; };
       frames.for_each<1>(from, total, load_brought, store);
-    } else if (job_.slots == nullptr && job_.slot_bytes % 16 == 0) {
+    } else if (!job_.has_slots() && job_.slot_bytes % 16 == 0) {
       // Slots of whole words are contiguous, from the first lane that has one.
       const uint32_t lanes = __ballot_sync(gpu::kAllLanes, frames.begin() != frames.end());
       if (lanes != 0) from = __shfl_sync(gpu::kAllLanes, from, __ffs(static_cast<int>(lanes)) - 1);

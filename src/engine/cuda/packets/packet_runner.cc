@@ -151,11 +151,7 @@ PacketJob& PacketRunner::prepare_job(const net::PacketBurst& batch) {
     job.slots = nullptr;
     job.slot_bytes = batch.slots[0].size;
   }
-  const bool with_job = config_.jobs.stays() && !batch.on_device;
-  if (with_job && batch.input_bytes <= PacketJob::kInlineMax) {
-    job.inline_bytes = batch.input_bytes;
-    std::memcpy(job.inline_input, batch.input, batch.input_bytes);
-  }
+  if (config_.jobs.stays()) bring_with_job(batch, job);
   job.count = batch.count;
   job.chunk = chunk_of(batch);
   job.shares = (batch.count + job.chunk - 1) / job.chunk;
@@ -169,6 +165,18 @@ PacketJob& PacketRunner::prepare_job(const net::PacketBurst& batch) {
   job.combine_table = combine_table_.as<uint64_t>();
   job.combine_round = next_combine_round();
   return job;
+}
+
+// A kernel that is there before the job need not ask for what the job brings.
+void PacketRunner::bring_with_job(const net::PacketBurst& batch, PacketJob& job) {
+  if (!batch.on_device && batch.input_bytes != 0 && batch.input_bytes <= PacketJob::kInlineMax) {
+    job.inline_bytes = batch.input_bytes;
+    std::memcpy(job.inline_data, batch.input, batch.input_bytes);
+  } else if (job.slots != nullptr && batch.count <= PacketJob::kInlineSlots) {
+    job.slots_inline = true;
+    std::memcpy(job.inline_data, batch.slots, batch.count * sizeof(PacketSlot));
+    job.slots = nullptr;
+  }
 }
 
 // Entries of an earlier job with the same number must not be found.

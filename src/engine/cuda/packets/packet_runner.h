@@ -84,6 +84,7 @@ class PacketRunner {
   protocol::FrameLimits limits() const;
   void take(const net::PacketBurst& batch);
   PacketJob& prepare_job(const net::PacketBurst& batch);
+  static void bring_with_job(const net::PacketBurst& batch, PacketJob& job);
   uint32_t next_combine_round();
   bool is_copied(const net::PacketBurst& batch) const;
   void begin_in_place(const net::PacketBurst& batch);

@@ -171,9 +171,10 @@ WC_HD constexpr uint32_t combine_key_offset(uint64_t entry) { return static_cast
 // Input and arena are in pinned host memory or in device memory.
 struct PacketJob : Job {
   static constexpr uint32_t kInlineMax = 96;  // bytes: a short request in its frame
+  static constexpr uint32_t kInlineSlots = kInlineMax / sizeof(PacketSlot);
 
   uint8_t* input;           // begins at a multiple of 16 bytes, and is readable up to the next one
-  const PacketSlot* slots;  // host; null: contiguous slots of slot_bytes
+  const PacketSlot* slots;  // host; null: inline, or contiguous slots of slot_bytes
   PacketResult* packets;    // host, by packet
   uint8_t* reply_out;       // the reply arena; begins at a multiple of 16 bytes
   uint64_t* combine_table;  // device: kCombineEntries, see combine_entry()
@@ -187,43 +188,104 @@ struct PacketJob : Job {
   uint16_t udp_port;     // packets to other ports are dropped
   uint8_t protocol;      // -B: see protocol::FrameLimits
   uint8_t chunk;         // packets that a warp takes at a time, up to kChunkPackets
-  // A short input is copied into the job itself, which saves one transfer over the bus.
-  uint32_t inline_bytes;  // 0: the input is not here
-  alignas(16) uint8_t inline_input[kInlineMax];
+  // A short input, or the slots of few packets, are copied into the job itself, which saves one
+  // transfer over the bus.
+  uint32_t inline_bytes;  // of the input; 0: it is not here
+  bool slots_inline;      // `slots` is null, and they are here
+  alignas(16) uint8_t inline_data[kInlineMax];
 
+  // Slots lie at offsets of the input, and are not contiguous.
+  WC_HD bool has_slots() const { return slots_inline || slots != nullptr; }
   // The device has to read what the host has written outside of the job.
   WC_HD bool reads_host() const { return inline_bytes == 0 || slots != nullptr; }
 };
 static_assert(std::is_trivially_copyable_v<PacketJob>);
 
 // How host and device signal each other. In pinned host memory; each word has one writer.
+//
+// The host tells a persistent kernel what differs from the latest job, in few words: a kernel that
+// waits reads the first line over the bus again and again, and so do all others. Each word carries
+// four bytes of the job, their position and a tag, so that one read gets them and says whether they
+// are of this job.
 template <typename JobKind>
 struct Doorbell {
   static constexpr uint32_t kJobWords = sizeof(JobKind) / sizeof(uint32_t);
+  static constexpr uint32_t kLineWords = 128 / sizeof(uint64_t);  // that a waiting kernel reads
   static_assert(sizeof(JobKind) % sizeof(uint32_t) == 0);
 
-  // Host to persistent kernel: the call, then the latest job. The upper half of each word is the
-  // number of the job, the lower half four bytes of the job. One read over the bus gets both; the
-  // job is complete when all words have the same new number.
+  // The call, then as many words of the job as it says.
   alignas(128) uint64_t words[1 + kJobWords];
   // Device to host: number of the latest complete job.
   alignas(128) uint32_t done;
 };
-// The lower half of words[0]. kEnd ends the kernel; the other words are not read then.
-enum class Call : uint32_t { kWork, kEnd };
 
-// REQUIRES: no job is in progress.
-template <typename JobKind>
-void ring(Doorbell<JobKind>& bell, Call call, const JobKind& job, uint32_t number) {
-  const auto numbered = [number](uint32_t word) { return uint64_t{number} << 32 | word; };
-  uint32_t words[Doorbell<JobKind>::kJobWords];
-  std::memcpy(words, &job, sizeof(job));
-  store_release(&bell.words[0], numbered(static_cast<uint32_t>(call)));
-  if (call == Call::kEnd) return;
-  for (uint32_t i = 0; i < Doorbell<JobKind>::kJobWords; ++i) {
-    store_release(&bell.words[1 + i], numbered(words[i]));
+// A word of a Doorbell. Bits 31:0: four bytes of the job, or in the first word the job's number;
+// 39:32: their position in the job, in words, or in the first word how many words follow; 63:40: the
+// tag, never 0, which words of one job have in common.
+struct BellWord {
+  static constexpr uint32_t kTags = (1u << 24) - 1;
+  static constexpr uint32_t kEnd = 255;  // instead of how many words follow: the kernel ends
+
+  uint64_t bits;
+
+  static uint32_t tag_of_job(uint32_t number) { return number % kTags + 1; }
+  static BellWord make(uint32_t tag, uint32_t position, uint32_t value) {
+    return {uint64_t{tag} << 40 | uint64_t{position} << 32 | value};
   }
-}
+  WC_HD uint32_t tag() const { return static_cast<uint32_t>(bits >> 40); }
+  WC_HD uint32_t position() const { return static_cast<uint32_t>(bits >> 32) & 255; }
+  WC_HD uint32_t value() const { return static_cast<uint32_t>(bits); }
+};
+
+// The host's side of a Doorbell.
+template <typename JobKind>
+class BellRinger {
+ public:
+  // Before a kernel starts, which knows no job and waits for one after `latest`.
+  void start(Doorbell<JobKind>& bell, uint32_t latest) {
+    is_known_ = false;
+    clear(bell);
+    store_relaxed(&bell.words[0], BellWord::make(BellWord::tag_of_job(latest), 0, latest).bits);
+  }
+
+  // Starts a job. REQUIRES: none is in progress; `number` follows that of the call before, or is 1
+  // after the largest.
+  void ring(Doorbell<JobKind>& bell, const JobKind& job, uint32_t number) {
+    const uint32_t tag = BellWord::tag_of_job(number);
+    // Tags begin anew: words with this one may be left from long ago.
+    if (tag <= tag_) clear(bell);
+    tag_ = tag;
+    uint32_t words[kJobWords];
+    std::memcpy(words, &job, sizeof(job));
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < kJobWords; ++i) {
+      if (is_known_ && words[i] == latest_[i]) continue;
+      latest_[i] = words[i];
+      store_relaxed(&bell.words[++count], BellWord::make(tag, i, words[i]).bits);
+    }
+    is_known_ = true;
+    store_release(&bell.words[0], BellWord::make(tag, count, number).bits);
+  }
+
+  // Ends the kernel. REQUIRES: as ring().
+  void end(Doorbell<JobKind>& bell, uint32_t number) {
+    const uint32_t tag = BellWord::tag_of_job(number);
+    store_release(&bell.words[0], BellWord::make(tag, BellWord::kEnd, number).bits);
+  }
+
+ private:
+  static constexpr uint32_t kJobWords = Doorbell<JobKind>::kJobWords;
+  static_assert(kJobWords < BellWord::kEnd);
+
+  // No word has a job's tag then. The call stays: it says which job was the latest.
+  static void clear(Doorbell<JobKind>& bell) {
+    for (uint32_t i = 1; i <= kJobWords; ++i) store_relaxed(&bell.words[i], uint64_t{0});
+  }
+
+  bool is_known_ = false;
+  uint32_t tag_ = 0;  // of the latest job
+  uint32_t latest_[kJobWords];  // what the kernel knows, if it knows a job
+};
 
 // How the first block of a persistent kernel starts the others. In device memory.
 template <typename JobKind>

@@ -66,6 +66,16 @@ __device__ inline void fence_system() {
   ::cuda::atomic_thread_fence(::cuda::memory_order_acq_rel, ::cuda::thread_scope_system);
 }
 
+// Orders a relaxed load before it and all accesses after it, of this thread (and, with a barrier,
+// of its warp or block). Unlike fence_system() it waits for no earlier store.
+__device__ inline void fence_acquire_system() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("fence.acquire.sys;" ::: "memory");
+#else
+  fence_system();
+#endif
+}
+
 // Called by a whole block.
 template <typename JobKind>
 __device__ void load_job(JobKind& job, const JobKind* from) {
@@ -190,43 +200,33 @@ __device__ inline void rest(uint32_t round) {
   __nanosleep(round < 20000 ? 500 : 5000);
 }
 
-// Waits for a job later than `last` and loads it into `job`, in shared memory. Returns a
-// DeviceDoorbell::go without the blocks. Called by a whole warp.
+// Waits for a job later than `last` and changes `job`, in shared memory, which is the latest one, to
+// it. Returns a DeviceDoorbell::go without the blocks. Called by a whole warp.
 template <typename JobKind>
 __device__ uint64_t wait_for_host(const Doorbell<JobKind>* bell, uint32_t last, JobKind& job) {
-  constexpr uint32_t kWords = 1 + Doorbell<JobKind>::kJobWords;
-  constexpr uint32_t kEach = (kWords + gpu::kWarpSize - 1) / gpu::kWarpSize;
+  constexpr uint32_t kLine = Doorbell<JobKind>::kLineWords;
+  static_assert(kLine <= gpu::kWarpSize);
+  const uint32_t lane = gpu::lane_id();
+  const auto load = [bell](uint32_t at) { return BellWord{load_relaxed_system(&bell->words[at])}; };
+  BellWord word = {};
+  BellWord call = {};
   for (uint32_t round = 0;; ++round) {
-    uint64_t words[kEach];
-#pragma unroll
-    for (uint32_t i = 0; i < kEach; ++i) {
-      const uint32_t at = i * gpu::kWarpSize + gpu::lane_id();
-      words[i] = load_relaxed_system(&bell->words[at < kWords ? at : 0]);
-    }
-    const uint64_t first = __shfl_sync(~0u, words[0], 0);
-    const auto number = static_cast<uint32_t>(first >> 32);
-    const bool ends = static_cast<uint32_t>(first) == static_cast<uint32_t>(Call::kEnd);
-    bool whole = number != last;
-#pragma unroll
-    for (uint32_t i = 0; i < kEach; ++i) {
-      whole = whole && (ends || static_cast<uint32_t>(words[i] >> 32) == number);
-    }
-    if (__any_sync(~0u, !whole)) {
-      rest(round);
-      continue;
-    }
-    if (ends) return first | kStopAll;
-#pragma unroll
-    for (uint32_t i = 0; i < kEach; ++i) {
-      const uint32_t at = i * gpu::kWarpSize + gpu::lane_id();
-      if (at == 0 || at >= kWords) continue;
-      reinterpret_cast<uint32_t*>(&job)[at - 1] = static_cast<uint32_t>(words[i]);
-    }
-    __syncwarp();
-    // The host has written the job's data before its words.
-    if (job.reads_host()) fence_system();
-    return uint64_t{number} << 32;
+    if (lane < kLine) word = load(lane);
+    call.bits = __shfl_sync(~0u, word.bits, 0);
+    if (call.value() != last) break;
+    rest(round);
   }
+  if (call.position() == BellWord::kEnd) return uint64_t{call.value()} << 32 | kStopAll;
+  for (uint32_t at = lane; at <= call.position(); at += gpu::kWarpSize) {
+    if (at == 0) continue;
+    if (at >= kLine) word = load(at);
+    while (word.tag() != call.tag()) word = load(at);
+    reinterpret_cast<uint32_t*>(&job)[word.position()] = word.value();
+  }
+  __syncwarp();
+  // The host has written the job's data before its words.
+  if (job.reads_host()) fence_acquire_system();
+  return uint64_t{call.value()} << 32;
 }
 
 __device__ inline uint64_t wait_for_leader(const uint64_t* go_word, uint32_t last) {

@@ -105,11 +105,12 @@ void JobRunner<JobKind>::launch() {
   }
   if (!kernel_runs_) {
     const gpu::LaunchShape all = persistent_shape(&job_, config_.blocks_max);
+    ringer_.start(bell(), last);
     launch_persistent(resources_, &bell(), device_bell_.as<DeviceDoorbell<JobKind>>(), last, all,
                       stream_.get());
     kernel_runs_ = faults_.check(cudaGetLastError(), "starting the persistent kernel");
   }
-  ring(bell(), Call::kWork, job_, number_);
+  ringer_.ring(bell(), job_, number_);
 }
 
 template <typename JobKind>
@@ -170,7 +171,7 @@ void JobRunner<JobKind>::release_device() {
     if (!config_.edge->leave()) faults_.fail("ending the scheduler", config_.edge->why().c_str());
     return;
   }
-  ring(bell(), Call::kEnd, job_, next_number());
+  ringer_.end(bell(), next_number());
   began_ = SteadyClock::now();
   cudaError_t state = cudaErrorNotReady;
   while (state == cudaErrorNotReady && !takes_too_long()) state = cudaStreamQuery(stream_.get());

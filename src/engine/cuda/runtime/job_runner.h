@@ -115,6 +115,7 @@ class JobRunner {
   gpu::CudaMemory words_;        // device: JobWords
   gpu::CudaMemory bell_;         // pinned: Doorbell
   gpu::CudaMemory device_bell_;  // device: DeviceDoorbell
+  BellRinger<JobKind> ringer_;
   JobKind job_ = {};
   bool kernel_runs_ = false;          // the persistent one, or EDGE's
   gpu::CudaMemory device_resources_;  // device: BlockResources, for events

@@ -208,6 +208,16 @@ def instructions_of_frames() -> str:
     return table(("load", "ours", "DPDK's"), lines) + "\n\n" + note(text)
 
 
+@block("instructions-load")
+def instructions_of_load() -> str:
+    """A thread of the load generator that sends frames, without its port."""
+    found = [row for row in read("instructions") if row["measure"] == "instructions of load"][-1]
+    lines = [(name.replace(" by load", ""), f"{count:,.0f}") for name, count in found["per_request"].items()]
+    text = f"`bench/instructions/run --load`, {found['compiler']}, {found['date']}, "
+    text += "[instructions.jsonl]({root}bench/results/instructions.jsonl)"
+    return table(("request", "instructions"), lines) + "\n\n" + note(text)
+
+
 SCENARIOS = {
     "dumps-in-one-write": "32 dumps in one write",
     "dumps-100x30-unread": "100 connections with 30 unread dumps each",

@@ -70,7 +70,8 @@ module ht_index #(
   assign ready = clear_row[ROW_BITS];
 
   // --- First stage: the row is read.
-  logic s1_valid, s1_aged, s1_keyed, s1_blind;  // s1_aged: not its first cycle here
+  // s1_aged: not its first cycle here; s1_keyed: its tag is looked for.
+  logic s1_valid, s1_aged, s1_keyed, s1_blind;
   logic [ROW_BITS-1:0] s1_row;
   logic [TAG_BITS-1:0] s1_tag;
   logic [W-1:0] s1_data;
@@ -142,7 +143,7 @@ module ht_index #(
   logic [ROW_BITS-1:0] s2_row;
   logic [TAG_BITS-1:0] s2_tag;
   logic [W-1:0] s2_data;
-  logic s2_follows;
+  logic s2_follows, s2_may_read, s2_reads;
   logic [ID_BITS+1:0] s2_from;
   logic [ID_BITS-1:0] s2_id;
   logic [SIZE_BITS-1:0] s2_beats;
@@ -158,6 +159,8 @@ module ht_index #(
       s2_blind <= s1_blind;
       s2_lru <= s1_lru;
       s2_follows <= s1_follows;
+      s2_reads <= s1_follows && !s1_blind;
+      s2_may_read <= !s1_blind;
       s2_from <= s1_from;
       s2_id <= s1_id;
       s2_beats <= s1_beats;
@@ -187,7 +190,7 @@ module ht_index #(
   end
   logic [WAY_BITS-1:0] way;
   assign way = has_tag != '0 ? found_way : is_free != '0 ? free_way : oldest(s2_lru);
-  assign out_reads = out_found && !s2_blind;
+  assign out_reads = s2_reads || (has_tag != '0 && s2_may_read);
 
   assign s2_ready = !s2_valid || (out_ready && (!out_reads || read_ready));
   assign out_valid = s2_valid && (!out_reads || read_ready);
@@ -224,7 +227,7 @@ module ht_index #(
       s1_data <= in_data;
       s1_row <= in_row;
       s1_tag <= in_tag;
-      s1_keyed <= in_keyed;
+      s1_keyed <= in_keyed && !in_follows;
       s1_blind <= in_blind;
       s1_id <= in_id;
       s1_beats <= in_beats;

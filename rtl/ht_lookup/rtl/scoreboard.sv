@@ -60,28 +60,31 @@ module scoreboard #(
     full = writer && busy[id];
   end
 
-  // What is known of a writer is looked up a cycle after it has been met. Only the operation itself adds an entry, so
+  // A writer that has been met is looked up in the next cycle, and judged in the one after. Only the operation itself adds an entry, so
   // what is found stays right; that an entry is free by then does not matter, since no other writer has got it.
   (* ram_style = "distributed" *) logic [TAG_BITS+LOG+3:0] entries[ENTRIES];
-  logic found_stores, found_follows;
-  logic [TAG_BITS-1:0] found_tag;
-  logic [1:0] found_lap;
-  logic [LOG-1:0] found_ahead;  // whom it follows
-  logic asks;
+  logic asks, knows;
   logic [LOG-1:0] asked;
-  assign {found_stores, found_tag, found_lap, found_follows, found_ahead} = entries[asked];
+  logic known_stores, known_follows;
+  logic [TAG_BITS-1:0] known_tag;
+  logic [LOG-1:0] known_ahead;  // whom it follows
+  logic [LOG+1:0] known;        // its number
   always_ff @(posedge clk) begin
     asked <= met_id;
-    if (!follows) from <= {found_lap, asked};
+    known[LOG-1:0] <= asked;
+    {known_stores, known_tag, known[LOG+1:LOG], known_follows, known_ahead} <= entries[asked];
+    if (!follows) from <= known;
     if (take && writer) entries[id] <= {stores, tag, number[LOG+1:LOG], follows, from[LOG-1:0]};
   end
   always_ff @(posedge clk) begin
     if (rst || take || !valid) begin
       asks <= 1'b0;
+      knows <= 1'b0;
       follows <= 1'b0;
     end else begin
       asks <= keyed && met && !in_place;
-      if (asks && found_stores && found_tag == tag && !(writer && found_follows && busy[found_ahead])) follows <= 1'b1;
+      knows <= asks;
+      if (knows && known_stores && known_tag == tag && !(writer && known_follows && busy[known_ahead])) follows <= 1'b1;
     end
   end
 

@@ -70,8 +70,7 @@ module ht_index #(
   assign ready = clear_row[ROW_BITS];
 
   // --- First stage: the row is read.
-  // s1_aged: not its first cycle here; s1_keyed: its tag is looked for.
-  logic s1_valid, s1_aged, s1_keyed, s1_blind;
+  logic s1_valid, s1_aged, s1_keyed, s1_blind;  // s1_aged: not its first cycle here
   logic [ROW_BITS-1:0] s1_row;
   logic [TAG_BITS-1:0] s1_tag;
   logic [W-1:0] s1_data;
@@ -227,7 +226,7 @@ module ht_index #(
       s1_data <= in_data;
       s1_row <= in_row;
       s1_tag <= in_tag;
-      s1_keyed <= in_keyed && !in_follows;
+      s1_keyed <= in_keyed;
       s1_blind <= in_blind;
       s1_id <= in_id;
       s1_beats <= in_beats;

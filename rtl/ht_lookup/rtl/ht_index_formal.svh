@@ -141,6 +141,7 @@
         if (read_valid) assert (read_follows && read_from == s2_from && read_slot == {f_row, f_told_way, f_told_half});
       end
       if (f_in_s1 && s1_follows) begin
+        assert (s1_keyed);
         if (f_in_s2 && s2_blind) assert (f_s1_from == s2_id && s1_tag == s2_tag);
         else assert (f_told && s1_tag == f_told_tag && will_be[f_s1_from] == {f_told_way, f_told_half, f_told_beats});
         if (s2_valid && s2_blind && s2_row != f_row) assert (f_s1_from != s2_id);
@@ -154,7 +155,7 @@
         if (s2_valid && s2_blind && s2_row != f_row && !(f_in_s1 && s1_blind)) assert (s2_id != f_last_id);
       end
       if (f_in_s2 && s2_blind && f_in_s1) assert (s1_follows);
-      if (s1_valid && s1_blind) assert (s1_keyed || s1_follows);
+      if (s1_valid && s1_blind) assert (s1_keyed);
       if (s2_valid) assert (s2_may_read == !s2_blind && s2_reads == (s2_follows && !s2_blind));
       if (s2_valid && s2_blind) assert (f_keyed2);
       if (f_told && f_told_way == f_way) assert (!(f_entry_other[ENTRY-1] && f_other_tag == f_told_tag));
@@ -174,7 +175,7 @@
   end
   // An operation with a key.
   logic f_keyed2;
-  always_ff @(posedge clk) if (s2_ready) f_keyed2 <= s1_keyed || s1_follows;
+  always_ff @(posedge clk) if (s2_ready) f_keyed2 <= s1_keyed;
   always_comb if (f_writes) assume (f_keyed2);
 
   // Order: any operation.

@@ -60,7 +60,7 @@ module item_forward #(
   // --- Reads.
   logic head_valid, head_ready, fetch, waits, last;
   logic [HAZARDS_LOG+1:0] from;
-  logic [WORDS_LOG-2:0] first;
+  logic [WORDS_LOG-2:0] first, at;
   logic [2:0] len, beat;
   logic [TAG_LOG-1:0] head_tag, tag;
   logic [127:0] words;
@@ -70,11 +70,12 @@ module item_forward #(
   );
   assign behind = ended - from;
   assign fetch = head_valid && behind != '0 && !behind[HAZARDS_LOG+1] && !(waits && memory_valid);
+  assign at = first + (WORDS_LOG - 1)'(beat);
   assign last = beat + 3'd1 == len;
   assign head_ready = fetch && last;
   always_ff @(posedge clk) begin
     if (fetch) begin
-      words <= {odd[{from[HAZARDS_LOG-1:0], first + (WORDS_LOG - 1)'(beat)}], even[{from[HAZARDS_LOG-1:0], first + (WORDS_LOG - 1)'(beat)}]};
+      words <= {odd[{from[HAZARDS_LOG-1:0], at}], even[{from[HAZARDS_LOG-1:0], at}]};
       tag <= head_tag;
     end
     if (rst) begin

@@ -142,7 +142,7 @@ module ht_index #(
   logic [ROW_BITS-1:0] s2_row;
   logic [TAG_BITS-1:0] s2_tag;
   logic [W-1:0] s2_data;
-  logic s2_follows, s2_may_read, s2_reads;
+  logic s2_follows;
   logic [ID_BITS+1:0] s2_from;
   logic [ID_BITS-1:0] s2_id;
   logic [SIZE_BITS-1:0] s2_beats;
@@ -158,8 +158,6 @@ module ht_index #(
       s2_blind <= s1_blind;
       s2_lru <= s1_lru;
       s2_follows <= s1_follows;
-      s2_reads <= s1_follows && !s1_blind;
-      s2_may_read <= !s1_blind;
       s2_from <= s1_from;
       s2_id <= s1_id;
       s2_beats <= s1_beats;
@@ -189,10 +187,11 @@ module ht_index #(
   end
   logic [WAY_BITS-1:0] way;
   assign way = has_tag != '0 ? found_way : is_free != '0 ? free_way : oldest(s2_lru);
-  assign out_reads = s2_reads || (has_tag != '0 && s2_may_read);
+  assign out_reads = out_found && !s2_blind;
 
-  assign s2_ready = !s2_valid || (out_ready && (!out_reads || read_ready));
-  assign out_valid = s2_valid && (!out_reads || read_ready);
+  // Whether an item is read is known late: the operation waits for room for that in any case.
+  assign s2_ready = !s2_valid || (out_ready && read_ready);
+  assign out_valid = s2_valid && read_ready;
   assign read_valid = s2_valid && out_reads && out_ready;
   assign out_row = s2_row;
   assign out_tag = s2_tag;

@@ -156,7 +156,6 @@
       end
       if (f_in_s2 && s2_blind && f_in_s1) assert (s1_follows);
       if (s1_valid && s1_blind) assert (s1_keyed);
-      if (s2_valid) assert (s2_may_read == !s2_blind && s2_reads == (s2_follows && !s2_blind));
       if (s2_valid && s2_blind) assert (f_keyed2);
       if (f_told && f_told_way == f_way) assert (!(f_entry_other[ENTRY-1] && f_other_tag == f_told_tag));
       if (f_told && f_told_way == f_other) assert (!(f_entry[ENTRY-1] && f_entry_tag == f_told_tag));

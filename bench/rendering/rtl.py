@@ -276,6 +276,29 @@ def clock_first() -> str:
     return f"{only(rows(SYNTHESIS), what='place and route, the first core')['fmax_mhz']:.1f} MHz"
 
 
+BEFORE = ", an earlier core"  # of the store in which all operations wait
+
+
+@value("rtl-hazards-cost")
+def hazards_cost() -> str:
+    """Cells of the store beside those of one in which all operations wait."""
+    found = rows(SYNTHESIS, top="mc_store")
+    after, before = only(found, what="mc_store"), only(found, what="mc_store" + BEFORE)
+    luts, flip_flops, memories = (after[cell] - before[cell] for cell in ("lut4", "ff", "ebr"))
+    return f"{luts} of {after['lut4']:,} LUTs, {flip_flops} of {after['ff']:,} flip-flops, and {memories} of {after['ebr']} block memories"
+
+
+@value("rtl-hazards-clock")
+def hazards_clock() -> str:
+    return clock(rows(SYNTHESIS), "mc_store")
+
+
+@value("rtl-hazards-clock-before")
+def hazards_clock_before() -> str:
+    found = [row | {"what": "place and route"} for row in rows(SYNTHESIS, what="place and route of the store" + BEFORE)]
+    return clock(found, "mc_store")
+
+
 @block("rtl-synthesis")
 def synthesis() -> str:
     """The designs beside the papers', then the clock of each seed, then blocks."""

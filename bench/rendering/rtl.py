@@ -13,6 +13,7 @@ TESTS = "rtl_tests"
 LANES = "rtl_lanes"
 HITS = "rtl_hits"
 NIC = "rtl_nic"
+HAZARDS = "rtl_hazards"
 NIC_HITS = "text get, 6 B keys, 6 B values, 0% miss"
 
 
@@ -143,6 +144,54 @@ def lanes() -> str:
     return table(("requests", "cycles", "M/s, core"), lines) + "\n\n" + source(found, LANES)
 
 
+def mix(row: dict) -> tuple:
+    """Which stream of gets and sets it is."""
+    return row["requests_a_datagram"], row["zipf"], row["set_percent"], row["value_bytes"]
+
+
+@block("rtl-hazards")
+def hazards() -> str:
+    """Each stream on the first core that was measured, in which operations wait, and on the last one."""
+    found: Rows = rows(HAZARDS)
+    lines = []
+    shown = []
+    for stream in sorted({mix(row) for row in found}):
+        of = sorted((row for row in found if mix(row) == stream), key=lambda row: row["date"])
+        first, last = of[0], of[-1]
+        shown += [first, last]
+        batch, zipf, percent, value_bytes = stream
+        lines.append(
+            (
+                f"{percent}% sets, {value_bytes} B values" + (f", {batch} in a datagram" if batch > 1 else ""),
+                f"Zipf {zipf}" if zipf else "alike",
+                f"{max(last['wire_cycles_in'], last['wire_cycles_out']):.2f}",
+                *(text for row in (first, last) for text in (f"{row['cycles_a_request']:.2f}", f"{row['stalled']:.0%}")),
+            )
+        )
+    head = ("requests", "keys", "cycles of the wire", "all wait", "stalled", "some follow", "stalled")
+    return table(head, lines) + "\n\n" + source(shown, HAZARDS)
+
+
+def hazards_gain(**of: object) -> str:
+    """How many times as many requests a second as the core in which all wait, at most."""
+    found: Rows = rows(HAZARDS, **of)
+    gains = []
+    for stream in {mix(row) for row in found}:
+        same = sorted((row for row in found if mix(row) == stream), key=lambda row: row["date"])
+        gains.append(same[0]["cycles_a_request"] / same[-1]["cycles_a_request"])
+    return f"{max(gains):.2f}"
+
+
+@value("rtl-hazards-gain")
+def hazards_gain_popular() -> str:
+    return hazards_gain(zipf=0.99)
+
+
+@value("rtl-hazards-gain-alike")
+def hazards_gain_alike() -> str:
+    return hazards_gain(zipf=0.0)
+
+
 @block("rtl-nic")
 def nic() -> str:
     found: Rows = rows(NIC)
@@ -225,6 +274,29 @@ def clock_before() -> str:
 @value("rtl-clock-first")
 def clock_first() -> str:
     return f"{only(rows(SYNTHESIS), what='place and route, the first core')['fmax_mhz']:.1f} MHz"
+
+
+BEFORE = ", an earlier core"  # of the store in which all operations wait
+
+
+@value("rtl-hazards-cost")
+def hazards_cost() -> str:
+    """Cells of the store beside those of one in which all operations wait."""
+    found = rows(SYNTHESIS, top="mc_store")
+    after, before = only(found, what="mc_store"), only(found, what="mc_store" + BEFORE)
+    luts, flip_flops, memories = (after[cell] - before[cell] for cell in ("lut4", "ff", "ebr"))
+    return f"{luts} of {after['lut4']:,} LUTs, {flip_flops} of {after['ff']:,} flip-flops, and {memories} of {after['ebr']} block memories"
+
+
+@value("rtl-hazards-clock")
+def hazards_clock() -> str:
+    return clock(rows(SYNTHESIS), "mc_store")
+
+
+@value("rtl-hazards-clock-before")
+def hazards_clock_before() -> str:
+    found = [row | {"what": "place and route"} for row in rows(SYNTHESIS, what="place and route of the store" + BEFORE)]
+    return clock(found, "mc_store")
 
 
 @block("rtl-synthesis")

@@ -3,7 +3,11 @@
 // rtl_bench [--requests N] [--seed N]: cycles a request, of long runs. Frames come and go as fast
 // as the core takes and gives them, without the gaps of a wire; what a wire of 8 bytes a cycle
 // would take for the same frames is beside it. Prints a JSON object a line.
+//
+// rtl_bench --hazards 1: the same of gets and sets of keys that are more or less popular, and how
+// often an operation waits for an earlier one on its row.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -99,6 +103,49 @@ void measure_latency(Sim& sim, const Workload& work, Random& random, double& mea
   mean = static_cast<double>(sum) / kRuns;
 }
 
+// Of a stream of datagrams, without its first tenth: cycles a request.
+struct Cycles {
+  double core;
+  double wire_in;
+  double wire_out;
+  double stalled;  // by hazards
+};
+
+template <class Payload>
+Cycles stream(Sim& sim, uint64_t datagrams, uint32_t batch, const Payload& next) {
+  uint64_t in_bytes = 0;
+  uint64_t out_bytes = 0;
+  uint64_t answered = 0;
+  uint64_t sent = 0;
+  const uint64_t warm = datagrams / 10;
+  uint64_t from = 0;
+  uint32_t stalled = 0;
+  while (answered < datagrams) {
+    while (sent < datagrams && sim.frames_queued() < 4) {
+      const std::string frame = request_frame(next());
+      in_bytes += wire_bytes(frame);
+      ++sent;
+      sim.send(frame);
+    }
+    sim.step();
+    for (const std::string& frame : sim.take()) {
+      out_bytes += wire_bytes(frame);
+      // A reply of several datagrams counts once, by its last one.
+      if (frame[45] + 1 == frame[47]) ++answered;
+    }
+    if (answered >= warm && from == 0) {
+      from = sim.cycles();
+      stalled = sim.counter(kHazardCycles);
+    }
+  }
+  const auto requests = static_cast<double>(datagrams * batch);
+  const auto measured = static_cast<double>((datagrams - warm) * batch);
+  return {static_cast<double>(sim.cycles() - from) / measured,
+          static_cast<double>(in_bytes) / 8 / requests,
+          static_cast<double>(out_bytes) / 8 / requests,
+          static_cast<double>(sim.counter(kHazardCycles) - stalled) / measured};
+}
+
 void measure(const Workload& work, uint64_t requests, uint32_t seed) {
   constexpr double kHz = 156.25e6;
   SimConfig config;
@@ -110,38 +157,9 @@ void measure(const Workload& work, uint64_t requests, uint32_t seed) {
   uint64_t latency_least = 0;
   uint64_t latency_most = 0;
   measure_latency(sim, work, random, latency, latency_least, latency_most);
-  uint64_t in_bytes = 0;
-  uint64_t out_bytes = 0;
-  uint64_t answered = 0;
-  uint64_t sent = 0;
   const uint64_t datagrams = requests / work.batch;
-  const uint64_t warm = datagrams / 10;
-  uint64_t from = 0;
-  uint64_t frames_in = 0;
-  uint64_t frames_out = 0;
-  while (answered < datagrams) {
-    while (sent < datagrams && sim.frames_queued() < 4) {
-      const std::string frame = request_frame(payload(work, random));
-      in_bytes += wire_bytes(frame);
-      ++frames_in;
-      ++sent;
-      sim.send(frame);
-    }
-    sim.step();
-    for (const std::string& frame : sim.take()) {
-      out_bytes += wire_bytes(frame);
-      ++frames_out;
-      // A reply of several datagrams counts once, by its last one.
-      if (frame[45] + 1 == frame[47]) ++answered;
-      if (answered == warm && from == 0) from = sim.cycles();
-    }
-  }
-  const double cycles = static_cast<double>(sim.cycles() - from) /
-                        static_cast<double>((datagrams - warm) * work.batch);
-  const double wire_in =
-      static_cast<double>(in_bytes) / 8 / static_cast<double>(datagrams * work.batch);
-  const double wire_out =
-      static_cast<double>(out_bytes) / 8 / static_cast<double>(datagrams * work.batch);
+  const auto [cycles, wire_in, wire_out, stalled] =
+      stream(sim, datagrams, work.batch, [&] { return payload(work, random); });
   const double limit = std::max({cycles, wire_in, wire_out});
   std::printf(
       "{\"workload\": \"%s\", \"key_bytes\": %u, \"value_bytes\": %u, \"requests_a_datagram\": %u, "
@@ -157,16 +175,77 @@ void measure(const Workload& work, uint64_t requests, uint32_t seed) {
   std::fflush(stdout);
 }
 
+// Gets and sets of keys that are more or less popular.
+struct Mix {
+  uint32_t set_percent;
+  double skew;  // Zipf's exponent; 0: all keys alike
+  uint32_t value;
+  uint32_t batch;
+};
+
+void measure_hazards(const Mix& mix, uint64_t requests, uint32_t seed) {
+  constexpr uint32_t kMixKeys = 10'000;
+  constexpr uint32_t kKeyBytes = 6;
+  std::vector<double> below(kMixKeys);  // the part of all requests that keys up to this one get
+  double sum = 0;
+  for (uint32_t i = 0; i < kMixKeys; ++i) below[i] = sum += std::pow(i + 1, -mix.skew);
+  SimConfig config;
+  config.seed = seed;
+  Sim sim(config);
+  Random random(seed);
+  const auto set = [&](uint32_t key) {
+    return "set " + key_of(key, kKeyBytes) + " 0 0 " + std::to_string(mix.value) + "\r\n" +
+           std::string(mix.value, 'v') + "\r\n";
+  };
+  for (uint32_t i = 0; i < kMixKeys; ++i) sim.send(request_frame(set(i)));
+  if (!sim.run_until_idle()) std::exit(1);
+  sim.take();
+  const uint64_t datagrams = requests / mix.batch;
+  const auto [cycles, wire_in, wire_out, stalled] = stream(sim, datagrams, mix.batch, [&] {
+    std::string out;
+    for (uint32_t i = 0; i < mix.batch; ++i) {
+      const double at = sum * random.below(1U << 31) / (1U << 31);
+      const auto key = static_cast<uint32_t>(std::upper_bound(below.begin(), below.end() - 1, at) -
+                                             below.begin());
+      out +=
+          random.below(100) < mix.set_percent ? set(key) : "get " + key_of(key, kKeyBytes) + "\r\n";
+    }
+    return out;
+  });
+  std::printf(
+      "{\"workload\": \"text get and set\", \"set_percent\": %u, \"keys\": %u, \"zipf\": %.2f, "
+      "\"key_bytes\": %u, \"value_bytes\": %u, \"requests_a_datagram\": %u, \"requests\": %llu, "
+      "\"cycles_a_request\": %.3f, \"wire_cycles_in\": %.3f, \"wire_cycles_out\": %.3f, "
+      "\"stalled_cycles_a_request\": %.3f, \"stalled\": %.4f}\n",
+      mix.set_percent, kMixKeys, mix.skew, kKeyBytes, mix.value, mix.batch,
+      static_cast<unsigned long long>(datagrams * mix.batch), cycles, wire_in, wire_out, stalled,
+      stalled / cycles);
+  std::fflush(stdout);
+}
+
 }  // namespace
 }  // namespace warpcache::rtl
 
 int main(int argc, char** argv) {
   uint64_t requests = 100'000;
   uint32_t seed = 1;
+  bool hazards = false;
   for (int i = 1; i + 1 < argc; ++i) {
     if (std::string(argv[i]) == "--requests")
       requests = static_cast<uint64_t>(std::atoll(argv[i + 1]));
     if (std::string(argv[i]) == "--seed") seed = static_cast<uint32_t>(std::atoi(argv[i + 1]));
+    if (std::string(argv[i]) == "--hazards") hazards = std::atoi(argv[i + 1]) != 0;
+  }
+  if (hazards) {
+    for (const uint32_t batch : {1U, 10U}) {
+      for (const double skew : {0.0, 0.99}) {
+        for (const uint32_t set_percent : {5U, 50U}) {
+          for (const uint32_t value : {6U, 32U})
+            warpcache::rtl::measure_hazards({set_percent, skew, value, batch}, requests, seed);
+        }
+      }
+    }
+    return 0;
   }
   static const warpcache::rtl::Workload kWorkloads[] = {
       {"text get", 6, 6, 1},       {"binary get", 6, 6, 1},          {"text set", 6, 6, 1},

@@ -34,10 +34,11 @@ struct Datagram {
 
 class Generator {
  public:
-  // `prefix`: the letter that all keys begin with; `flushes`: flush_all is among the commands.
+  // `prefix`: the letter that all keys begin with; `flushes`: flush_all is among the commands;
+  // `keys`: how many there are.
   Generator(uint32_t seed, std::map<std::string, CasPair>& cas, char prefix = 'k',
-            bool flushes = true)
-      : random_(seed), cas_(cas), prefix_(prefix), flushes_(flushes) {}
+            bool flushes = true, uint32_t keys = 120)
+      : random_(seed), cas_(cas), prefix_(prefix), flushes_(flushes), keys_(keys) {}
 
   Datagram next() {
     constexpr size_t kPayloadMax = 1300;
@@ -77,7 +78,7 @@ class Generator {
   }
   std::string key() {
     // Few keys, so that they are found; of lengths around a beat, and long ones.
-    const uint32_t number = random_.below(120);
+    const uint32_t number = random_.below(keys_);
     std::string key = prefix_ + std::to_string(number);
     if (number % 5 == 1) key.resize(8, 'x');
     // What the engine takes and the core does not is left out: also where a header says up to two
@@ -344,6 +345,7 @@ class Generator {
   std::map<std::string, CasPair>& cas_;
   char prefix_;
   bool flushes_;
+  uint32_t keys_;
 };
 
 // A frame as a bad network delivers it: with other bits, cut, or with more bytes.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// rtl_differential [--operations N] [--seed N] [--hold PERCENT] [--latency MIN MAX]: random
-// datagrams, the same to the core and to the CPU engine (src/engine), and the replies compared byte
-// by byte. A core with a host has an engine of its own there, which gets the frames that the core
+// rtl_differential [--operations N] [--seed N] [--hold PERCENT] [--latency MIN MAX] [--keys N]:
+// random datagrams, the same to the core and to the CPU engine (src/engine), and the replies
+// compared byte by byte. With few keys operations often follow a write to the same one that is
+// under way. A core with a host has an engine of its own there, which gets the frames that the core
 // passes on and whose replies come in any order with the core's.
 #include <algorithm>
 #include <cstdio>
@@ -27,6 +28,7 @@ struct Options {
   uint32_t hold = 0;
   uint32_t latency_min = 30;
   uint32_t latency_max = 100;
+  uint32_t keys = 120;
 };
 
 // The frames that a core with a host has passed on, and their replies: false if one of them is not
@@ -71,7 +73,7 @@ int run(const Options& options) {
   sim.write_register(0, reference.now());
   sim.write_register(1, reference.unix_start());
   std::map<std::string, CasPair> cas;
-  Generator generator(options.seed, cas);
+  Generator generator(options.seed, cas, 'k', true, options.keys);
   Random random(options.seed + 1);
   uint64_t done = 0;
   uint64_t cycles = 0;
@@ -142,6 +144,7 @@ int main(int argc, char** argv) {
     if (word == "--operations") options.operations = number;
     if (word == "--seed") options.seed = static_cast<uint32_t>(number);
     if (word == "--hold") options.hold = static_cast<uint32_t>(number);
+    if (word == "--keys") options.keys = static_cast<uint32_t>(number);
     if (word == "--latency" && i + 2 < argc) {
       options.latency_min = static_cast<uint32_t>(number);
       options.latency_max = static_cast<uint32_t>(std::atoi(argv[i + 2]));

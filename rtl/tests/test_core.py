@@ -63,6 +63,14 @@ def test_against_the_cpu_engine(seed, hold, latency):
     assert done >= 30000 and hits > 1000 and stalls > 0, out
 
 
+@pytest.mark.parametrize("program, keys, hold, latency", [("rtl_differential", 3, 0, (30, 100)), ("rtl_differential_small", 2, 10, (1, 300))])
+def test_few_keys_against_the_cpu_engine(program, keys, hold, latency):
+    """Operations meet writes of their row that are under way, and follow them or wait for them."""
+    count = 30000 if rtl_tools.LONG else 10000
+    out = run(program, "--operations", count, "--keys", keys, "--hold", hold, "--latency", *latency)
+    assert int(re.search(r"(\d+) operations agree", out).group(1)) >= count, out
+
+
 def test_more_keys_than_ways():
     """No key is answered with another one's value; nearly all ways are in use, by the keys stored last."""
     out = run("rtl_evict", "--keys", 20000)

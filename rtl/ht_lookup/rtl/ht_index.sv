@@ -6,12 +6,13 @@
 //
 // Four steps: a row is read, its tags are compared in two, a way is chosen. An operation stays in the first stage for the first two, as
 // block memory answers late in a cycle. REQUIRES: a row does not change while an operation on it is here
-// (ht_lookup's scoreboard).
+// (ht_lookup's scoreboard), unless it follows a plain set: then it gets that set's way, and the item that will be there.
 module ht_index #(
     parameter int ROW_BITS = 11,
     parameter int TAG_BITS = 16,
     parameter int WAYS = 8,        // a power of 2, 2 to 16
     parameter int SIZE_BITS = 8,   // of an item's size in beats
+    parameter int ID_BITS = 5,
     parameter int W = 8         // what goes with an operation
 ) (
     input  logic                clk,
@@ -22,7 +23,11 @@ module ht_index #(
     input  logic [ROW_BITS-1:0] in_row,
     input  logic [TAG_BITS-1:0] in_tag,
     input  logic                in_keyed,  // else nothing is found
-    input  logic                in_blind,  // what is found is not read
+    input  logic                in_blind,  // what is found is not read; others may follow it
+    input  logic [ID_BITS-1:0]  in_id,
+    input  logic [SIZE_BITS-1:0] in_beats,  // that its item will have
+    input  logic                in_follows,
+    input  logic [ID_BITS+1:0]  in_from,   // whom: the lower bits are its in_id
     input  logic [W-1:0]        in_data,
     output logic                out_valid,
     input  logic                out_ready,
@@ -33,12 +38,15 @@ module ht_index #(
     output logic [$clog2(WAYS)-1:0] out_way,     // it, or the one to replace
     output logic                out_half,    // of the slot that holds the item
     output logic [SIZE_BITS-1:0] out_beats,   // of the item
+    output logic [ID_BITS-1:0]  out_id,
     output logic [W-1:0]        out_data,
     // An item to read from memory; in the order of the operations.
     output logic                read_valid,
     input  logic                read_ready,
     output logic [ROW_BITS+$clog2(WAYS):0] read_slot,   // {row, way, half}
     output logic [SIZE_BITS-1:0] read_beats,
+    output logic                read_follows,   // it is in memory only when this writer has written it
+    output logic [ID_BITS+1:0]  read_from,
     // Changes, from key_check.
     input  logic                update_valid,
     input  logic [ROW_BITS-1:0] update_row,
@@ -66,6 +74,10 @@ module ht_index #(
   logic [ROW_BITS-1:0] s1_row;
   logic [TAG_BITS-1:0] s1_tag;
   logic [W-1:0] s1_data;
+  logic s1_follows;
+  logic [ID_BITS+1:0] s1_from;
+  logic [ID_BITS-1:0] s1_id;
+  logic [SIZE_BITS-1:0] s1_beats;
   logic [ENTRY-1:0] entries[WAYS];
   for (genvar w = 0; w < WAYS; w++) begin : g_way
     // No row is read in the cycle in which it changes. The register is the memory's own: of an array of
@@ -130,6 +142,10 @@ module ht_index #(
   logic [ROW_BITS-1:0] s2_row;
   logic [TAG_BITS-1:0] s2_tag;
   logic [W-1:0] s2_data;
+  logic s2_follows;
+  logic [ID_BITS+1:0] s2_from;
+  logic [ID_BITS-1:0] s2_id;
+  logic [SIZE_BITS-1:0] s2_beats;
   logic [WAYS-2:0] s2_lru;
   logic [WAYS-1:0] has_tag, is_free;
   logic [SIZE_BITS:0] item_of[WAYS];  // half and size
@@ -141,6 +157,10 @@ module ht_index #(
       s2_tag <= s1_tag;
       s2_blind <= s1_blind;
       s2_lru <= s1_lru;
+      s2_follows <= s1_follows;
+      s2_from <= s1_from;
+      s2_id <= s1_id;
+      s2_beats <= s1_beats;
       for (int w = 0; w < WAYS; w++) begin
         has_tag[w] <= s1_keyed && entries[w][ENTRY-1] && differs[w] == '0;
         is_free[w] <= !entries[w][ENTRY-1];
@@ -149,7 +169,13 @@ module ht_index #(
     end
   end
 
-  // --- Third stage: a way is chosen.
+  // --- Third stage: a way is chosen. Of plain sets it is known here where their items will be.
+  logic [WAY_BITS+SIZE_BITS:0] will_be[2**ID_BITS];
+  logic [WAY_BITS-1:0] told_way;
+  logic told_half;
+  logic [SIZE_BITS-1:0] told_beats;
+  assign {told_way, told_half, told_beats} = will_be[s2_from[ID_BITS-1:0]];
+  always_ff @(posedge clk) if (out_valid && out_ready && s2_blind) will_be[s2_id] <= {out_way, !out_half, s2_beats};
   logic [WAY_BITS-1:0] found_way, free_way;
   always_comb begin
     found_way = '0;
@@ -160,21 +186,25 @@ module ht_index #(
     end
   end
   logic [WAY_BITS-1:0] way;
-  assign way = out_found ? found_way : is_free != '0 ? free_way : oldest(s2_lru);
+  assign way = has_tag != '0 ? found_way : is_free != '0 ? free_way : oldest(s2_lru);
   assign out_reads = out_found && !s2_blind;
 
-  assign s2_ready = !s2_valid || (out_ready && (!out_reads || read_ready));
-  assign out_valid = s2_valid && (!out_reads || read_ready);
+  // Whether an item is read is known late: the operation waits for room for that in any case.
+  assign s2_ready = !s2_valid || (out_ready && read_ready);
+  assign out_valid = s2_valid && read_ready;
   assign read_valid = s2_valid && out_reads && out_ready;
   assign out_row = s2_row;
   assign out_tag = s2_tag;
+  assign out_id = s2_id;
   assign out_data = s2_data;
-  assign out_found = has_tag != '0;
-  assign out_way = way;
-  assign out_half = item_of[way][SIZE_BITS];
-  assign out_beats = item_of[way][SIZE_BITS-1:0];
-  assign read_slot = {s2_row, way, out_half};
+  assign out_found = s2_follows || has_tag != '0;
+  assign out_way = s2_follows ? told_way : way;
+  assign out_half = s2_follows ? told_half : item_of[way][SIZE_BITS];
+  assign out_beats = s2_follows ? told_beats : item_of[way][SIZE_BITS-1:0];
+  assign read_slot = {s2_row, out_way, out_half};
   assign read_beats = out_beats;
+  assign read_follows = s2_follows;
+  assign read_from = s2_from;
 
   always_ff @(posedge clk) begin
     if (rst) begin
@@ -197,6 +227,10 @@ module ht_index #(
       s1_tag <= in_tag;
       s1_keyed <= in_keyed;
       s1_blind <= in_blind;
+      s1_id <= in_id;
+      s1_beats <= in_beats;
+      s1_follows <= in_follows;
+      s1_from <= in_from;
     end
   end
 

@@ -18,6 +18,8 @@ namespace {
 
 constexpr uint32_t kRows = 8;
 constexpr uint32_t kHazards = 8;
+constexpr uint32_t kNumbers = 4 * kHazards;  // of writers, then from 0 on
+constexpr uint64_t kFollowMax = 32;          // words of an item
 // A touch is in the row this number of cycles later, at the latest.
 constexpr uint64_t kTouchCycles = 3;
 
@@ -58,6 +60,10 @@ template <uint32_t kWays>
 struct Row {
   Way ways[kWays];
   uint32_t writers = 0;  // that have come out and have not finished
+  // The last one that has come out.
+  uint32_t newest = 0;  // its number
+  uint32_t tag = 0;
+  bool followable = false;  // it stores, and others may follow it
   std::vector<TreeSince<kWays>> trees = {{}};
 };
 
@@ -91,6 +97,9 @@ void run(const Setup& setup) {
   uint64_t found_count = 0;
   uint64_t replaced = 0;
   uint64_t replaced_surely = 0;  // the ways that it may replace were one
+  uint32_t number = 0;           // of the next writer
+  uint64_t followers = 0;        // of writers that have not finished
+  uint64_t followers_write = 0;
   uint64_t last_touch = 0;
 
   Stream& in = bench.input("op", model->op_valid, model->op_ready,
@@ -99,8 +108,25 @@ void run(const Setup& setup) {
       bench.output("out", model->out_valid, model->out_ready,
                    {model->out_op, model->out_row, model->out_tag, model->out_found, model->out_way,
                     model->out_half, model->out_beats, model->out_hazard});
-  Stream& read = bench.output("read", model->read_valid, model->read_ready,
-                              {model->read_slot, model->read_beats});
+  Stream& read =
+      bench.output("read", model->read_valid, model->read_ready,
+                   {model->read_slot, model->read_beats, model->read_follows, model->read_from});
+  struct Read {
+    Bits slot, beats;
+    bool follows;  // or else it may
+    bool may_follow;
+    uint32_t from;
+  };
+  std::deque<Read> reads;
+  read.unchecked = true;
+  read.on_beat = [&](const Beat& beat) {
+    bench.check(!reads.empty(), "a read too many");
+    const Read& one = reads.front();
+    bench.check(beat[0] == one.slot && beat[1] == one.beats, "another item is read");
+    bench.check(beat[2].zero() ? !one.follows : one.may_follow && beat[3].low() == one.from,
+                "a read follows another writer");
+    reads.pop_front();
+  };
   // An operation and the request to read its item go on together.
   out.may_withdraw = read.may_withdraw = true;
   out.unchecked = true;
@@ -117,7 +143,17 @@ void run(const Setup& setup) {
     if (!has_key(op)) return bench.check(beat[3].zero(), "something is found without a key");
     Row<kWays>& row = rows[ask.row];
     bench.check(beat[1].low() == ask.row && beat[2].low() == ask.tag, "row or tag is wrong");
-    bench.check(row.writers == 0, "an operation goes on before a write to its row is over");
+    const bool in_place = op == kOpTouch || (op == kOpGet && !ask.op.get("touch").zero());
+    const bool writer = op != kOpGet || in_place;
+    const bool may_follow = row.followable && row.tag == ask.tag && !in_place;
+    const bool follows = row.writers != 0;
+    bench.check(!follows || may_follow, "an operation goes on before a write to its row is over");
+    bench.check(!writer || row.writers <= 1, "a third write to a row begins");
+    if (follows) {
+      ++followers;
+      if (writer) ++followers_write;
+    }
+    const bool plain = op == kOpSet && ask.op.get("cas_cmp").zero();
     const auto way = static_cast<uint32_t>(beat[4].low());
     const Way* held = std::find_if(row.ways, row.ways + kWays,
                                    [&](const Way& one) { return one.live && one.tag == ask.tag; });
@@ -128,8 +164,9 @@ void run(const Setup& setup) {
       bench.check(
           held == row.ways + way && beat[5].low() == held->half && beat[6].low() == held->beats,
           "the item is another one");
-      const bool blind = op == kOpSet && ask.op.get("cas_cmp").zero();
-      if (!blind) read.push({(uint64_t{ask.row} * kWays + way) << 1 | held->half, held->beats});
+      if (!plain)
+        reads.push_back({(uint64_t{ask.row} * kWays + way) << 1 | held->half, held->beats, follows,
+                         may_follow, row.newest});
     } else {
       const bool has_free =
           std::any_of(row.ways, row.ways + kWays, [](const Way& one) { return !one.live; });
@@ -148,25 +185,36 @@ void run(const Setup& setup) {
         bench.check(allowed.count(way) != 0, "another item is replaced than the pseudo-LRU names");
       }
     }
-    // What key_check would do, and in which order.
-    const bool writer = op != kOpGet || !ask.op.get("touch").zero();
+    // What key_check would do, and in which order. No operation learns of a change before it
+    // happens, but of a plain set's, which is sure to happen.
     if (!writer) {
       if (found) touches.emplace_back(ask.row, way);
       return;
     }
+    bench.check(beat[7].low() == number % kHazards, "a writer has another's entry");
     ++row.writers;
+    row.newest = number;
+    row.tag = ask.tag;
+    number = (number + 1) % kNumbers;
+    const uint64_t words = 3 + ask.op.get("kbeats").low() + ask.op.get("vbeats").low();
+    row.followable = plain && words <= kFollowMax;
     writers.push_back({ask.row, static_cast<uint32_t>(beat[7].low())});
     const uint32_t what = random.below(4);
-    if (what == 0 && found)
-      updates.push_back({ask.row, way, {false, ask.tag, row.ways[way].half, 0}});
-    if (what >= 1) {
-      const Way item = {true, ask.tag, 1 - row.ways[way].half, 4 + random.below(200)};
-      updates.push_back({ask.row, way, item});
+    Update update = {ask.row, way, row.ways[way]};
+    if (plain || what > 1) {
+      update.to = {true, ask.tag, 1 - row.ways[way].half,
+                   plain ? static_cast<uint32_t>(words) : 4 + random.below(200)};
       touches.emplace_back(ask.row, way);
+    } else if (what == 0 && found) {
+      update.to.live = false;
+    } else {
+      return;
     }
+    row.ways[way] = update.to;
+    updates.push_back(update);
   };
   bench.before = [&] {
-    const bool updates_now = !updates.empty() && random.below(2) == 0;
+    const bool updates_now = !updates.empty() && random.below(8) == 0;
     set(model->update_valid, updates_now);
     if (updates_now) {
       const Update& update = updates.front();
@@ -176,7 +224,6 @@ void run(const Setup& setup) {
       set(model->update_tag, update.to.tag);
       set(model->update_half, update.to.half);
       set(model->update_beats, update.to.beats);
-      rows[update.row].ways[update.way] = update.to;
       updates.pop_front();
     }
     // Touches that follow each other closely may be lost; that is no fault.
@@ -193,7 +240,7 @@ void run(const Setup& setup) {
     }
     // Writes end in any order, after their changes of the index.
     for (const bool a : {true, false}) {
-      const bool frees = !writers.empty() && updates.empty() && random.below(4) == 0;
+      const bool frees = !writers.empty() && updates.empty() && random.below(16) == 0;
       set(a ? Port(model->free_a_valid) : Port(model->free_b_valid), frees);
       if (!frees) continue;
       const auto which = writers.begin() + random.below(static_cast<uint32_t>(writers.size()));
@@ -203,16 +250,26 @@ void run(const Setup& setup) {
     }
   };
   bench.after = [&] { bench.check(writers.size() <= kHazards, "more writers than entries"); };
-  static const Op kOps[] = {kOpGet,    kOpGet,    kOpGet,  kOpSet,   kOpSet,  kOpAdd,
-                            kOpAppend, kOpDelete, kOpIncr, kOpTouch, kOpNoop, kOpFlush};
+  static const Op kOps[] = {kOpGet, kOpGet,    kOpGet,    kOpSet,  kOpSet,   kOpSet,  kOpSet,
+                            kOpAdd, kOpAppend, kOpDelete, kOpIncr, kOpTouch, kOpNoop, kOpFlush};
+  uint64_t hashes[2] = {};
   for (uint64_t i = bench.count(10000); i > 0; --i) {
     Record op(kMeta, random_bits(kMeta, random));
-    op.set("op", kOps[random.below(12)]);
+    op.set("op", kOps[random.below(14)]);
     if (random.below(4) != 0) op.set("touch", 0);
-    in.push({op.bits(), random.next() >> 32, random.next() >> 32});
+    if (random.below(4) != 0) op.set("cas_cmp", 0);
+    op.set("kbeats", random.below(8));
+    op.set("vbeats", random.below(26));
+    // Often the same key twice in a row, or nearly so.
+    for (uint64_t& hash : hashes)
+      if (random.below(2) == 0) hash = random.next() >> 32;
+    in.push({op.bits(), hashes[0], hashes[1]});
   }
   bench.run(400);
-  bench.check(asked.empty() && writers.empty(), "operations are left");
+  bench.check(asked.empty() && writers.empty() && reads.empty(), "operations are left");
+  bench.check(bench.count(10000) < 10000 || (followers > 200 && followers_write > 100),
+              "too few follow others: " + std::to_string(followers) + ", " +
+                  std::to_string(followers_write));
   bench.check(found_count > 100 && replaced > 100 && replaced_surely > replaced / 2,
               "too little was found or replaced");
 }

@@ -70,6 +70,7 @@ module key_check
     output logic                   update_half,
     output logic                   touch_valid,
     output logic                   free_valid,
+    output logic                   writer_ends,  // an operation that may have written, and may have given its words to `data`
     // The clock.
     input  logic [31:0]            now,
     input  logic [31:0]            unix_start,
@@ -242,6 +243,7 @@ module key_check
   assign update_half = !x_half;
   assign touch_valid = state == X_PUBLISH || hits;
   assign free_valid = ends && writes && !writes_started;
+  assign writer_ends = ends && writes;
   assign flush_exptime = x.exptime;
   assign counts_hit = hits;
   assign counts_miss = state == X_RESULT && result_ready && is_get;

@@ -215,6 +215,15 @@ void run(const Setup& setup) {
       bench.pulses("counts", {model->counts_hit, model->counts_miss, model->counts_store,
                               model->counts_other_key, model->touch_valid, model->change_row,
                               model->change_way});
+  // All words of a writer have been given when it ends.
+  Stream& ends = bench.pulses("ends", {model->writer_ends});
+  std::deque<uint64_t> words_by_end;
+  uint64_t words_written = 0;
+  ends.on_beat = [&](const Beat&) {
+    bench.check(!words_by_end.empty() && data.passed() >= words_by_end.front(),
+                "a writer ends too early");
+    words_by_end.pop_front();
+  };
   result.normalize = [](Beat& beat) { beat[0] = kept(beat[0]); };
   update.normalize = [](Beat& beat) {
     if (beat[0].zero()) beat[1] = beat[4] = beat[5] = beat[6] = 0;
@@ -347,9 +356,11 @@ void run(const Setup& setup) {
       const std::vector<Bits> stored = to.words();
       write.push({place | (1 - half), stored.size(), hazard});
       for (const Bits& word : stored) data.push({word});
+      words_written += stored.size();
       update.push({1, 1, stored.size(), 1 - half, row, tag, way});
     } else if (effect.touches) {
       write.push({place | half, 1, hazard});
+      ++words_written;
       data.push(
           {uint64_t{expiry_of(static_cast<uint32_t>(op.get("exptime").low()))} << 32 | item.flags});
     } else if (effect.removes) {
@@ -358,6 +369,10 @@ void run(const Setup& setup) {
     // A writer that writes nothing is over at once.
     const bool writer = what != kOpGet || !op.get("touch").zero();
     if (writer && !effect.stored && !effect.touches) events.push({1, 0, hazard, 0});
+    if (writer) {
+      ends.push({1});
+      words_by_end.push_back(words_written);
+    }
     if (reads && !same_key) counts.push({0, 0, 0, 1, 0, 0, 0});
     if (effect.outcome == kOutHit) counts.push({1, 0, 0, 0, 1, row, way});
     if (effect.outcome == kOutMiss) counts.push({0, 1, 0, 0, 0, 0, 0});

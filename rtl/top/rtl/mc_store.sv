@@ -75,6 +75,7 @@ module mc_store
   localparam int HZ = 5;
   localparam int WAY_BITS = $clog2(WAYS);
   localparam int SLOT_BITS = ROW_BITS + WAY_BITS + 1;
+  localparam int FOLLOW_LOG = SIZE_BITS < 5 ? SIZE_BITS : 5;  // words of an item that item_forward keeps
 
   // --- Index.
   typedef struct packed {
@@ -94,6 +95,8 @@ module mc_store
   logic rd_v, rd_r;
   logic [SLOT_BITS-1:0] rd_slot;
   logic [SIZE_BITS-1:0] rd_beats;
+  logic rd_follows;
+  logic [HZ+1:0] rd_from;
   // What key_check changes in the index and in the scoreboard takes effect a cycle later.
   typedef struct packed {
     logic [ROW_BITS-1:0] row;
@@ -106,7 +109,7 @@ module mc_store
   } change_t;
   change_t ch, ch2;
   logic [7:0] ch_beats;
-  logic up_v, to_v, fa_v, up2_v, to2_v, fa2_v, fb_v;
+  logic up_v, to_v, fa_v, we_v, up2_v, to2_v, fa2_v, we2_v, fb_v;
   logic [HZ-1:0] fb_id;
   assign ch.beats = ch_beats[SIZE_BITS-1:0];
   always_ff @(posedge clk) begin
@@ -114,13 +117,14 @@ module mc_store
     up2_v <= up_v && !rst;
     to2_v <= to_v && !rst;
     fa2_v <= fa_v && !rst;
+    we2_v <= we_v && !rst;
   end
-  ht_lookup #(.ROW_BITS(ROW_BITS), .TAG_BITS(TAG_BITS), .WAYS(WAYS), .SIZE_BITS(SIZE_BITS), .HAZARDS_LOG(HZ)) u_lookup (
+  ht_lookup #(.ROW_BITS(ROW_BITS), .TAG_BITS(TAG_BITS), .WAYS(WAYS), .SIZE_BITS(SIZE_BITS), .HAZARDS_LOG(HZ), .FOLLOW_MAX(2 ** FOLLOW_LOG)) u_lookup (
       .clk, .rst, .ready, .op_valid, .op_ready, .op, .row_hash,
       .tag_hash, .out_valid(lk_v), .out_ready(lk_r), .out_op(lk.op), .out_row(lk.row),
       .out_tag(lk.tag), .out_found(lk_found), .out_reads(lk.reads), .out_way(lk.way), .out_half(lk.half),
       .out_beats(lk.beats), .out_hazard(lk.hazard), .read_valid(rd_v), .read_ready(rd_r),
-      .read_slot(rd_slot), .read_beats(rd_beats), .update_valid(up2_v), .update_row(ch2.row),
+      .read_slot(rd_slot), .read_beats(rd_beats), .read_follows(rd_follows), .read_from(rd_from), .update_valid(up2_v), .update_row(ch2.row),
       .update_way(ch2.way), .update_live(ch2.live), .update_tag(ch2.tag), .update_half(ch2.half),
       .update_beats(ch2.beats), .touch_valid(to2_v), .touch_row(ch2.row), .touch_way(ch2.way),
       .free_a_valid(fa2_v), .free_a_id(ch2.hazard), .free_b_valid(fb_v), .free_b_id(fb_id),
@@ -136,17 +140,25 @@ module mc_store
   logic rq_v, rq_r;
   logic [SLOT_BITS-1:0] rq_slot;
   logic [SIZE_BITS-1:0] rq_beats;
-  fifo #(.W(SLOT_BITS + SIZE_BITS), .LOG(3), .HEAD(1'b1)) f_read (
-      .clk, .rst, .in_valid(rd_v), .in_ready(rd_r), .in_data({rd_slot, rd_beats}), .out_valid(rq_v),
-      .out_ready(rq_r), .out_data({rq_slot, rq_beats})
+  logic rq_follows;
+  logic [HZ+1:0] rq_from;
+  fifo #(.W(SLOT_BITS + SIZE_BITS + HZ + 3), .LOG(3), .HEAD(1'b1)) f_read (
+      .clk, .rst, .in_valid(rd_v), .in_ready(rd_r), .in_data({rd_slot, rd_beats, rd_follows, rd_from}), .out_valid(rq_v),
+      .out_ready(rq_r), .out_data({rq_slot, rq_beats, rq_follows, rq_from})
   );
+  // Bursts of an item that is not in memory yet go to item_forward.
+  logic ri_v, ri_r, fw_r, im_rv;
+  logic [5:0] im_rt;
+  logic [127:0] im_rd;
+  assign ar_valid = ri_v && !rq_follows;
+  assign ri_r = rq_follows ? fw_r : ar_ready;
   logic im_v, im_r, im_two;
   logic [127:0] im_d;
   logic it_v, it_r, itg_v, itg_r, it_two;
   logic [127:0] it_d;
   item_reader #(.SLOT_BITS(SLOT_BITS), .SIZE_BITS(SIZE_BITS)) u_reader (
       .clk, .rst, .req_valid(rq_v), .req_ready(rq_r), .req_slot(rq_slot), .req_words(8'({1'b0, rq_beats})),
-      .ar_valid, .ar_ready, .ar_addr, .ar_len, .ar_tag, .r_valid, .r_tag, .r_data,
+      .ar_valid(ri_v), .ar_ready(ri_r), .ar_addr, .ar_len, .ar_tag, .r_valid(im_rv), .r_tag(im_rt), .r_data(im_rd),
       .out_valid(im_v), .out_ready(im_r), .out_data(im_d), .out_two(im_two)
   );
   skid_buffer #(.W(129)) s_item (
@@ -171,6 +183,20 @@ module mc_store
   );
   fifo #(.W(64), .LOG(5), .HEAD(1'b1)) f_wdata (
       .clk, .rst, .in_valid(wds_v), .in_ready(wds_r), .in_data(wds), .out_valid(wd2_v), .out_ready(wd2_r), .out_data(wd2)
+  );
+  logic kb_v, kd_v;
+  logic [HZ-1:0] kb_id;
+  logic [63:0] kd;
+  always_ff @(posedge clk) begin
+    kb_v <= wq_v && wq_r && !rst;
+    kb_id <= wq_hz;
+    kd_v <= wd_v && wd_r && !rst;
+    kd <= wd;
+  end
+  item_forward #(.HAZARDS_LOG(HZ), .WORDS_LOG(FOLLOW_LOG)) u_forward (
+      .clk, .rst, .write_begins(kb_v), .write_id(kb_id), .data_valid(kd_v), .data(kd), .writer_ends(we2_v),
+      .ask_valid(ri_v && rq_follows), .ask_ready(fw_r), .ask_from(rq_from), .ask_beat(ar_addr[FOLLOW_LOG-2:0]), .ask_len(ar_len),
+      .ask_tag(ar_tag), .memory_valid(r_valid), .memory_tag(r_tag), .memory_data(r_data), .r_valid(im_rv), .r_tag(im_rt), .r_data(im_rd)
   );
   logic ends_v;
   logic [HZ-1:0] ends_id;
@@ -206,7 +232,7 @@ module mc_store
       .write_beats(wq_beats), .write_hazard(wq_hz), .data_valid(wd_v), .data_ready(wd_r), .data(wd),
       .change_row(ch.row), .change_tag(ch.tag), .change_way(ch.way), .change_hazard(ch.hazard),
       .update_valid(up_v), .update_live(ch.live), .update_beats(ch_beats), .update_half(ch.half),
-      .touch_valid(to_v), .free_valid(fa_v), .now, .unix_start, .generation, .flush_valid(flush_v), .flush_exptime,
+      .touch_valid(to_v), .free_valid(fa_v), .writer_ends(we_v), .now, .unix_start, .generation, .flush_valid(flush_v), .flush_exptime,
       .set_cas_valid(set_cas_valid), .set_cas(set_cas), .counts_hit(events.hit), .counts_miss(events.miss),
       .counts_store(events.store), .counts_other_key(events.other_key), .idle(check_idle)
   );

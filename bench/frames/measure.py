@@ -106,7 +106,7 @@ class Measurement:
         self.arguments, self.cores, self.setup, self.beside = arguments, cores, setup, beside
         self.port, self.log = free_port(), folder / "log"
         self.ring = f"bench{os.getpid()}"
-        self.memif = f"socket={folder}/memif,socket-abstract=no,rsize=11"
+        self.memif = f"socket={folder}/memif,socket-abstract=no,rsize=10"
         self.program = lambda name: f"{arguments.programs}/{name}"
 
     # --- Server

@@ -32,6 +32,19 @@ def rendered(head: tuple[str, ...], lines: list[tuple], found: Rows) -> str:
     return table(head, lines) + "\n\n" + source(found, FILE)
 
 
+# What a measurement varies, of the fields of a row.
+SETUP = (
+    *("engine", "server_threads", "load_threads", "burst", "rate", "key_bytes", "value_bytes", "multiget", "sets", "hits"),
+    *("distribution", "sizes", "buffers", "tcp_set_share", "background_launches", "persistent", "server", "transport", "frame_bytes"),
+)
+
+
+def newest(part: str, *names: str, **wanted: object) -> Rows:
+    """The newest row of each setup, in the order in which the setups were first measured. `names`: further fields of a setup."""
+    found = {tuple(str(row.get(name)) for name in (*SETUP, *names)): row for row in rows(FILE, part=part, **wanted)}
+    return list(found.values())
+
+
 def missing(part: str) -> str:
     """In the place of a table: the part has not run yet on a machine whose rows are kept."""
     return f"Not measured yet (`bench/frames/run {part}`)."
@@ -52,7 +65,7 @@ def watts(row: dict, name: str = "gpu_watts") -> str:
 
 @block("frames-peak")
 def peak() -> str:
-    found = rows(FILE, part="peak")
+    found = newest("peak", "depth")
     lines = [
         (
             ENGINES[row["engine"]],
@@ -63,16 +76,17 @@ def peak() -> str:
             *quantiles(row),
             f"{row['server_cpu_us']:.3f}",
             f"{row['gpu_watts']:.0f}" if "gpu_watts" in row else "",
+            row["commit"],
         )
         for row in found
     ]
-    head = ("engine", "threads", "load", "burst", "M/s", "p50 us", "p95", "p99", "CPU us", "W")
+    head = ("engine", "threads", "load", "burst", "M/s", "p50 us", "p95", "p99", "CPU us", "W", "commit")
     return rendered(head, lines, found)
 
 
 @block("frames-rates")
 def rates() -> str:
-    found = rows(FILE, part="rates")
+    found = newest("rates", "depth")
     lines = [
         (
             ENGINES[row["engine"]],
@@ -81,22 +95,23 @@ def rates() -> str:
             millions(row["requests_per_s"]),
             *quantiles(row),
             loss(row),
+            row["commit"],
         )
         for row in found
     ]
-    return rendered(("engine", "burst", "M/s asked", "M/s", "p50 us", "p95", "p99", "loss"), lines, found)
+    return rendered(("engine", "burst", "M/s asked", "M/s", "p50 us", "p95", "p99", "loss", "commit"), lines, found)
 
 
 def varied(part: str, title: str, name) -> str:
     """A line a variant, with a column for each engine."""
-    found = rows(FILE, part=part)
+    found = newest(part)
     engines = [engine for engine in ENGINES if any(row["engine"] == engine for row in found)]
     variants = list(dict.fromkeys(name(row) for row in found))
     lines = []
     for variant in variants:
         cells = []
         for engine in engines:
-            row = next(row for row in found if name(row) == variant and row["engine"] == engine)
+            row = [row for row in found if name(row) == variant and row["engine"] == engine][-1]
             cells.append(millions(row["keys_per_s"] if part == "multiget" else row["requests_per_s"]))
         lines.append((variant, *cells))
     return rendered((title, *(ENGINES[engine] + ", M/s" for engine in engines)), lines, found)
@@ -133,7 +148,7 @@ def mixes() -> str:
 @block("frames-power")
 def power() -> str:
     """Figure 4 of MemcachedGPU: what a rate costs in cores and watts."""
-    found = rows(FILE, part="power")
+    found = newest("power")
     if not found:
         return missing("power")
     lines = []
@@ -157,7 +172,7 @@ SIZES = {
 @block("frames-mixtures")
 def mixtures() -> str:
     """Figure 5 of MemcachedGPU."""
-    found = rows(FILE, part="mixtures")
+    found = newest("mixtures")
     if not found:
         return missing("mixtures")
     lines = [
@@ -180,7 +195,7 @@ def mixtures() -> str:
 @block("frames-tcp-sets")
 def tcp_sets() -> str:
     """Table 4 of MemcachedGPU: gets by frames, sets by TCP."""
-    found = rows(FILE, part="tcp-sets")
+    found = newest("tcp-sets")
     if not found:
         return missing("tcp-sets")
     lines = [
@@ -203,7 +218,7 @@ def tcp_sets() -> str:
 @block("frames-background")
 def background() -> str:
     """Figure 6 of MemcachedGPU: means of each tenth of a second."""
-    found = rows(FILE, part="background")
+    found = newest("background")
     if not found:
         return missing("background")
     lines = []
@@ -221,7 +236,7 @@ def background() -> str:
 @block("frames-buffers")
 def buffers() -> str:
     names = {"zero-copy": "shared, no copies", "copies": "copied by memif", "ordinary": "copied, no huge pages"}
-    if not rows(FILE, part="buffers"):
+    if not newest("buffers"):
         return missing("buffers")
     return varied("buffers", "buffers", lambda row: names[row["buffers"]])
 
@@ -229,7 +244,7 @@ def buffers() -> str:
 @block("frames-ring")
 def ring() -> str:
     names = {"zero-copy": "memif, no copies in the server", "ring": "DPDK's rings, no copies"}
-    found = rows(FILE, part="ring")
+    found = newest("ring")
     if not found:
         return missing("ring")
     lines = [
@@ -249,14 +264,14 @@ def ring() -> str:
 
 @block("frames-yardsticks")
 def yardsticks() -> str:
-    """What the same cores carry at most, and warpcached in the same call."""
-    found = [row for part in ("floor", "testpmd") for row in rows(FILE, part=part)]
+    """What the same cores carry at most, and warpcached in the same call: rows of one commit are of one call."""
+    found = [row for part in ("floor", "testpmd") for row in rows(FILE, part=part) if "requests_per_s" in row]
     if not found:
         return missing("floor testpmd peak")
-    calls = {row["commit"] for row in found}
-    ours = [row for row in rows(FILE, part="peak") if row["commit"] in calls]
+    calls = list(dict.fromkeys(row["commit"] for row in found))
+    found += [row for row in rows(FILE, part="peak") if row["commit"] in calls]
     lines = []
-    for row in found + ours:
+    for row in found:
         match row["part"]:
             case "floor":
                 name = "least server, " + ("GPU, persistent" if row["persistent"] else "CPU")
@@ -265,15 +280,16 @@ def yardsticks() -> str:
             case _:
                 name = "warpcached, " + ENGINES[row["engine"]]
         times = quantiles(row) if "p50_us" in row else ("",) * 3
-        lines.append((row["server_threads"], row["load_threads"], name, millions(row["requests_per_s"]), *times))
-    lines.sort(key=lambda line: line[0])
-    return rendered(("threads", "load", "server", "M/s", "p50 us", "p95", "p99"), lines, found + ours)
+        if not row.get("rate"):
+            lines.append((row["commit"], row["server_threads"], row["load_threads"], name, millions(row["requests_per_s"]), *times))
+    lines.sort(key=lambda line: (calls.index(line[0]), line[1]))
+    return rendered(("commit", "threads", "load", "server", "M/s", "p50 us", "p95", "p99"), lines, found)
 
 
 @block("frames-sockets")
 def sockets() -> str:
     """Figure 4.9 of the dissertation: past the kernel, by threads."""
-    found = rows(FILE, part="sockets")
+    found = newest("sockets")
     if not found:
         return missing("sockets")
     columns = (("memcached", "udp"), ("warpcached", "udp"), ("warpcached", "frames"))
@@ -292,32 +308,32 @@ def sockets() -> str:
 
 
 def rates_by_key() -> str:
-    found = rows(FILE, part="keys", engine="cuda-persistent")
+    found = newest("keys", engine="cuda-persistent")
     return ", ".join(millions(row["requests_per_s"]) for row in found) + " M/s"
 
 
 def at_13() -> str:
-    row = only(rows(FILE, part="rates", engine="cuda-persistent", rate=13e6, burst=8192))
+    row = rows(FILE, part="rates", engine="cuda-persistent", rate=13e6, burst=1024, depth=0)[-1]
     return f"p50 {us(row['p50_us'])} us, p95 {us(row['p95_us'])} us at 13 M/s"
 
 
 def hit_shares() -> str:
-    found = [only(rows(FILE, part="mixtures", engine="cuda-persistent", sizes="fixed:16:2", rate=0, hits=hits)) for hits in (1, 0.85)]
+    found = [only(newest("mixtures", engine="cuda-persistent", sizes="fixed:16:2", rate=0, hits=hits)) for hits in (1, 0.85)]
     return ", ".join(millions(row["requests_per_s"]) for row in found) + " M/s"
 
 
 def tcp_sets_beside() -> str:
-    row = only(rows(FILE, part="tcp-sets", engine="cuda-persistent", tcp_set_share=0.5))
+    row = rows(FILE, part="tcp-sets", engine="cuda-persistent", tcp_set_share=0.5)[-1]
     return f"{millions(row['requests_per_s'])} M/s, {millions(row['tcp_sets_per_s'])} M/s SET"
 
 
 def power_at_peak() -> str:
-    row = only(rows(FILE, part="power", engine="cuda-persistent", rate=0))
+    row = rows(FILE, part="power", engine="cuda-persistent", rate=0)[-1]
     return f"{row['requests_per_s'] / row['gpu_watts'] / 1e3:.0f} k/J, GPU alone"
 
 
 def beside_other_work() -> str:
-    found = [only(rows(FILE, part="background", engine="cuda-persistent", background_launches=count)) for count in (1, 16)]
+    found = [only(newest("background", engine="cuda-persistent", background_launches=count)) for count in (1, 16)]
     return ", ".join(f"{row['mean_us'] / 1e3:.1f}" for row in found) + " ms (1, 16)"
 
 

@@ -60,12 +60,12 @@ def gate_value(row: dict, name: str) -> str:
 def gpu_gate() -> str:
     """One build against an earlier one: `old` names its commit."""
     found = rows("gpu_gate")
-    lines = [
-        (row["case"], f"{row['batch']:,}", gate_value(row, "old_value"), gate_value(row, "new_value"), f"{row['ratio']:.2f}")
-        for row in found
-    ]
-    earlier = ", ".join(sorted({row["old"] for row in found}))
-    return table(("what", "batch", f"commit {earlier}", "now", "ratio"), lines) + "\n\n" + source(found, "gpu_gate")
+    lines = []
+    for row in found:
+        values = (gate_value(row, "old_value"), gate_value(row, "new_value"), f"{row['ratio']:.2f}")
+        lines.append((row["case"], f"{row['batch']:,}", row["old"], row["commit"], *values))
+    head = ("what", "batch", "old", "new", "before", "after", "ratio")
+    return table(head, lines) + "\n\n" + source(found, "gpu_gate")
 
 
 @block("gpu-gets")

@@ -14,7 +14,8 @@ import pytest
 
 from harness.servers import Server, ServerError, Target, find_target, start_server, stop_servers_of_failed_tests
 
-MAX_SHARED_SERVERS = 8
+# A server on a GPU takes some of its memory besides that for items, so tests/gpu/run keeps fewer.
+MAX_SHARED_SERVERS = int(os.environ.get("SHARED_SERVERS_MAX", "8"))
 
 
 def pytest_sessionfinish() -> None:

@@ -69,7 +69,7 @@ module key_compare
   // --- Handshakes. Each waits for registers of the buffers that it fills, never for what is done in the same cycle. No
   // operation's key both goes to mc_format and is kept.
   logic kept_room, value_room;
-  logic second;          // P_KEY: the beat's second word is next
+  logic second;          // the beat's second word is next
   logic key_takes_beat;  // P_FIRST, P_KEY: with the word that is compared its beat goes
   logic key_one;         // one word of the key is left
   logic none, one;       // beats of the item are left
@@ -98,7 +98,7 @@ module key_compare
   logic [12:0] joined;
   logic [39:0] own_generation;
   assign behind_first = beats[7:1] - {6'd0, !beats[0]};
-  assign differs = (at_first || second ? item_data[127:64] : item_data[63:0]) != key_data;
+  assign differs = (second ? item_data[127:64] : item_data[63:0]) != key_data;
   always_ff @(posedge clk) begin
     if (item_valid && item_ready && !at_op) begin
       left <= left - 7'd1;
@@ -121,7 +121,7 @@ module key_compare
         {none, one} <= reads ? {1'b0, behind_first == 7'd1} : 2'b10;
         key_left <= op.kbeats;
         key_one <= op.kbeats == 6'd1;
-        second <= 1'b0;
+        second <= 1'b1;  // of the beat that P_FIRST sees
         told <= 1'b0;
       end
       P_FIRST, P_KEY, P_PASS: begin

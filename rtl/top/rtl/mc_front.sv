@@ -103,7 +103,7 @@ module mc_front
       .clk, .rst, .in_valid(cx_v), .in_ready(cx_r), .in_data(cx), .commit(1'b1), .abort(1'b0),
       .out_valid(cx2_v), .out_ready(cx2_r), .out_data(cx2)
   );
-  fifo #(.W($bits(info_t)), .LOG(5)) f_info (
+  fifo #(.W($bits(info_t)), .LOG(5), .HEAD(1'b1)) f_info (
       .clk, .rst, .in_valid(in_v), .in_ready(in_r), .in_data(info), .out_valid(in2_v),
       .out_ready(in2_r), .out_data(info2)
   );

@@ -45,7 +45,7 @@ module key_compare
     output logic [63:0]  kept,
     input  logic         kept_take
 );
-  localparam int KEY_LOG = 5;  // words: a whole key has room, whatever its limit, so nothing waits in a circle
+  localparam int KEY_LOG = 5;  // words: a whole key has room, with the one at the front, whatever its limit, so nothing waits in a circle
 
   // A bit each, since all words wait for it.
   typedef enum logic [4:0] {P_OP = 5'd1, P_FIRST = 5'd2, P_KEY = 5'd4, P_PASS = 5'd8, P_REST = 5'd16} state_t;
@@ -212,8 +212,15 @@ module key_compare
     else if (held_valid && word_take) half <= !all_taken;
   end
 
-  fifo #(.W(65), .LOG(KEY_LOG), .HEAD(1'b1)) keys (
-      .clk, .rst, .in_valid(key_valid && key_ready && keeps), .in_ready(kept_room), .in_data({key_one, key_data}),
+  // A key's words go through a register: whether one is taken is known late.
+  logic keeps_word;
+  logic [64:0] word_kept;
+  always_ff @(posedge clk) begin
+    keeps_word <= !rst && key_valid && key_ready && keeps;
+    word_kept <= {key_one, key_data};
+  end
+  fifo #(.W(65), .LOG(KEY_LOG), .HEAD(1'b1), .SPARE(1)) keys (
+      .clk, .rst, .in_valid(keeps_word), .in_ready(kept_room), .in_data(word_kept),
       .out_valid(kept_valid), .out_ready(kept_take), .out_data({kept_last, kept})
   );
 endmodule

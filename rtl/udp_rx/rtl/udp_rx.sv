@@ -224,7 +224,7 @@ module udp_rx
   assign info.size = pos;
   assign info.lf_end = lf_end;
 
-  packet_fifo #(.W(69), .LOG(9)) payload (
+  packet_fifo #(.W(69), .LOG(9), .REG(1'b1)) payload (
       .clk, .rst, .in_valid(push), .in_ready(fifo_ready), .in_data({pay_ends, part, beat}), .commit(passed),
       .abort(decided && !verdict.good), .out_valid, .out_ready, .out_data({out_last, out_bytes, out_data})
   );

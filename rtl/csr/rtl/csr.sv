@@ -36,7 +36,12 @@ module csr #(
   localparam int RECENT = LOG + 2;  // bits: two events in each cycle of a round, and in the one after it
   logic [31:0] counters[2**LOG];
   logic [RECENT-1:0] recent[2**LOG];
+  // Events come from far away, so they go into registers as they are.
+  logic [COUNTERS-1:0] events_q, events_too_q;
   logic [1:0] gained[COUNTERS], gained_before[COUNTERS];  // events of the cycle before, and of that before it
+  for (genvar i = 0; i < COUNTERS; i++) begin : g_gained
+    assign gained[i] = {events_q[i] && events_too_q[i], events_q[i] ^ events_too_q[i]};
+  end
   logic [LOG-1:0] turn, writes;  // the counter that is read, and that which is written, a cycle later
   logic begun, written;  // all counters have been since the reset
   logic [31:0] cas_low;
@@ -82,10 +87,9 @@ module csr #(
       if (&turn) begun <= 1'b1;
       written <= begun;
     end
-    for (int i = 0; i < COUNTERS; i++) begin
-      gained[i] <= rst ? 2'd0 : {events[i] && events_too[i], events[i] ^ events_too[i]};
-      gained_before[i] <= rst ? 2'd0 : gained[i];
-    end
+    events_q <= rst ? '0 : events;
+    events_too_q <= rst ? '0 : events_too;
+    for (int i = 0; i < COUNTERS; i++) gained_before[i] <= rst ? 2'd0 : gained[i];
     // With the write goes what had been counted when the counter was read: what has come since stays.
     for (int i = 0; i < 2 ** LOG; i++) begin
       if (rst || i >= COUNTERS) recent[i] <= '0;

@@ -185,7 +185,7 @@ package wc_pkg;
   typedef struct packed {
     logic wants;             // bytes of the window, if these and room are there
     logic [3:0] take_bytes;
-    logic take_ends;         // they reach the beat's end
+    logic take_ends;         // with `wants`: they reach the beat's end
     logic emit;              // the operation `op`
     meta_t op;
     logic ends_value;        // with emit: the next two bytes must be CR and LF

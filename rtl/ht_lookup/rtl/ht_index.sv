@@ -4,8 +4,8 @@
 // and which half of its slot holds the item. A row never holds the same tag twice, so at most one
 // item has to be read and compared; a key that meets another key's tag in its row replaces it.
 //
-// Four steps: a row is read, its tags are compared in two, a way is chosen. An operation stays in the first stage for the first two, as
-// block memory answers late in a cycle. REQUIRES: a row does not change while an operation on it is here
+// Four steps: a row is read, it goes into registers, its tags are compared, a way is chosen. An operation stays in the first stage for the
+// second and the third, as block memory answers late in a cycle. REQUIRES: a row does not change while an operation on it is here
 // (ht_lookup's scoreboard), unless it follows a plain set: then it gets that set's way, and the item that will be there.
 module ht_index #(
     parameter int ROW_BITS = 11,
@@ -126,15 +126,10 @@ module ht_index #(
         if (oldest >> (WAY_BITS - level) == WAY_BITS'(node)) oldest[WAY_BITS-1-level] = tree[2**level-1+node];
   endfunction
 
-  // --- Tags are compared, by two bits.
-  localparam int PAIRS = (TAG_BITS + 1) / 2;
-  logic [PAIRS-1:0] differs[WAYS];
-  for (genvar w = 0; w < WAYS; w++) begin : g_pairs
-    logic [TAG_BITS:0] bits;
-    assign bits = {1'b0, entries[w][ENTRY-2-:TAG_BITS] ^ s1_tag};
-    for (genvar i = 0; i < PAIRS; i++) begin : g_pair
-      always_ff @(posedge clk) differs[w][i] <= bits[2*i+:2] != 2'd0;
-    end
+  // --- What memory has answered, in the second cycle here.
+  logic [ENTRY-1:0] answers[WAYS];
+  for (genvar w = 0; w < WAYS; w++) begin : g_answer
+    always_ff @(posedge clk) answers[w] <= entries[w];
   end
 
   // --- Second stage: which ways have the tag.
@@ -162,9 +157,9 @@ module ht_index #(
       s2_id <= s1_id;
       s2_beats <= s1_beats;
       for (int w = 0; w < WAYS; w++) begin
-        has_tag[w] <= s1_keyed && entries[w][ENTRY-1] && differs[w] == '0;
-        is_free[w] <= !entries[w][ENTRY-1];
-        item_of[w] <= entries[w][SIZE_BITS:0];
+        has_tag[w] <= s1_keyed && answers[w][ENTRY-1] && answers[w][ENTRY-2-:TAG_BITS] == s1_tag;
+        is_free[w] <= !answers[w][ENTRY-1];
+        item_of[w] <= answers[w][SIZE_BITS:0];
       end
     end
   end

@@ -119,8 +119,8 @@
       if (f_may) assert (!s1_valid || (s1_aged && s2_ready));
       if (s1_aged) assert (s1_valid);
       if (s1_aged && s1_row == f_row && !s1_follows) begin
-        assert ((differs[f_way] == '0) == (f_entry_tag == s1_tag));
-        assert ((differs[f_other] == '0) == (f_other_tag == s1_tag));
+        assert (answers[f_way] == f_entry);
+        assert (answers[f_other] == f_entry_other);
       end
       // What it learns of the way.
       if (f_in_s1 && !s1_follows) assert (f_read == f_entry && f_read_other == f_entry_other);

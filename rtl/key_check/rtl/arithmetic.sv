@@ -19,14 +19,15 @@ module arithmetic (
     output logic        summed,
     output logic        bad,          // after it: there is no number
     output logic [63:0] number,
-    // Its digits; `converts` is the cycle before `digits_come`, which lasts until `aligned`.
+    // Its digits; `converts` is the cycle before `digits_come`, which lasts until `aligned`. What `converts` begins it begins in
+    // the cycle after, as it is known late; and the size is found out in a cycle of its own.
     input  logic        converts,
     input  logic        digits_come,
     output logic        aligned,
     output logic [11:0] size,         // of the new value, which does not get shorter
     output logic [191:0] text         // its first 24 bytes: digits, then blanks
 );
-  typedef enum logic [2:0] {N_READ, N_SIGN, N_SUM, N_DIGITS, N_ALIGN} state_t;
+  typedef enum logic [2:0] {N_READ, N_SIGN, N_SUM, N_DIGITS, N_ALIGN, N_DONE} state_t;
   state_t state;
 
   logic done, any, has_sign, negative;
@@ -48,8 +49,12 @@ module arithmetic (
   logic [63:0] bits;
   logic [4:0] step, count;   // count: digits, after N_ALIGN, which shifts the first one to the top
   assign bcd_next = wc_pkg::doubled(wc_pkg::doubled(wc_pkg::doubled(wc_pkg::doubled(bcd, bits[63]), bits[62]), bits[61]), bits[60]);
-  assign aligned = digits_come && state == N_ALIGN && (bcd[79:76] != 4'd0 || count == 5'd1);
-  assign size = left > {7'd0, count} ? left : {7'd0, count};
+  logic begins_digits;
+  assign aligned = digits_come && state == N_DONE;
+  always_ff @(posedge clk) begin
+    begins_digits <= converts;
+    size <= left > {7'd0, count} ? left : {7'd0, count};
+  end
   always_comb begin
     for (int i = 0; i < 24; i++) text[8*i+:8] = (i < 20 && 5'(i) < count) ? {4'h3, bcd[4*((i<20)?19-i:0)+:4]} : 8'h20;
   end
@@ -67,7 +72,7 @@ module arithmetic (
       beat_bytes <= '0;
       bcd <= '0;
       step <= '0;
-    end else if (converts) begin
+    end else if (begins_digits) begin
       state <= N_DIGITS;
       bits <= number;
     end else begin
@@ -116,11 +121,14 @@ module arithmetic (
           count <= 5'd20;
           if (step == 5'd15) state <= N_ALIGN;
         end
-        default:
+        N_ALIGN:
         if (bcd[79:76] == 4'd0 && count != 5'd1) begin
           bcd <= bcd << 4;
           count <= count - 5'd1;
+        end else begin
+          state <= N_DONE;
         end
+        default: ;
       endcase
     end
   end

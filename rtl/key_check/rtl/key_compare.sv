@@ -45,7 +45,7 @@ module key_compare
     output logic [63:0]  kept,
     input  logic         kept_take
 );
-  localparam int KEY_LOG = 5;  // words: a whole key has room, whatever its limit, so nothing waits in a circle
+  localparam int KEY_LOG = 5;  // words: a whole key has room, with the one at the front, whatever its limit, so nothing waits in a circle
 
   // A bit each, since all words wait for it.
   typedef enum logic [4:0] {P_OP = 5'd1, P_FIRST = 5'd2, P_KEY = 5'd4, P_PASS = 5'd8, P_REST = 5'd16} state_t;
@@ -69,7 +69,7 @@ module key_compare
   // --- Handshakes. Each waits for registers of the buffers that it fills, never for what is done in the same cycle. No
   // operation's key both goes to mc_format and is kept.
   logic kept_room, value_room;
-  logic second;          // P_KEY: the beat's second word is next
+  logic second;          // the beat's second word is next
   logic key_takes_beat;  // P_FIRST, P_KEY: with the word that is compared its beat goes
   logic key_one;         // one word of the key is left
   logic none, one;       // beats of the item are left
@@ -98,7 +98,7 @@ module key_compare
   logic [12:0] joined;
   logic [39:0] own_generation;
   assign behind_first = beats[7:1] - {6'd0, !beats[0]};
-  assign differs = (at_first || second ? item_data[127:64] : item_data[63:0]) != key_data;
+  assign differs = (second ? item_data[127:64] : item_data[63:0]) != key_data;
   always_ff @(posedge clk) begin
     if (item_valid && item_ready && !at_op) begin
       left <= left - 7'd1;
@@ -121,7 +121,7 @@ module key_compare
         {none, one} <= reads ? {1'b0, behind_first == 7'd1} : 2'b10;
         key_left <= op.kbeats;
         key_one <= op.kbeats == 6'd1;
-        second <= 1'b0;
+        second <= 1'b1;  // of the beat that P_FIRST sees
         told <= 1'b0;
       end
       P_FIRST, P_KEY, P_PASS: begin
@@ -212,8 +212,15 @@ module key_compare
     else if (held_valid && word_take) half <= !all_taken;
   end
 
-  fifo #(.W(65), .LOG(KEY_LOG), .HEAD(1'b1)) keys (
-      .clk, .rst, .in_valid(key_valid && key_ready && keeps), .in_ready(kept_room), .in_data({key_one, key_data}),
+  // A key's words go through a register: whether one is taken is known late.
+  logic keeps_word;
+  logic [64:0] word_kept;
+  always_ff @(posedge clk) begin
+    keeps_word <= !rst && key_valid && key_ready && keeps;
+    word_kept <= {key_one, key_data};
+  end
+  fifo #(.W(65), .LOG(KEY_LOG), .HEAD(1'b1), .SPARE(1)) keys (
+      .clk, .rst, .in_valid(keeps_word), .in_ready(kept_room), .in_data(word_kept),
       .out_valid(kept_valid), .out_ready(kept_take), .out_data({kept_last, kept})
   );
 endmodule

@@ -48,6 +48,7 @@ module mc_format
   logic [5:0] key_left;     // words
   logic [8:0] value_left;
   logic last_key_word, last_value_word, no_value;
+  logic key_ends;           // last_key_word, and nothing is behind the key
   assign d_ready = state == F_IDLE || done;
   assign load = d_valid && d_ready;
 
@@ -154,7 +155,7 @@ module mc_format
         piece_valid = key_valid;
         piece = {56'd0, key_text};
         piece_bytes = {1'b0, key_bytes} + {4'd0, !q.bin && last_key_word};
-        ends = q.bin && last_key_word && no_value;
+        ends = key_ends;
       end
       F_FLAGS, F_CAS: begin
         piece_valid = done_a;
@@ -212,19 +213,12 @@ module mc_format
     endcase
     piece_last = ends && q.eod;
   end
-  // `ends` and `sent`, but without numbers that end nothing.
-  always_comb begin
-    case (state)
-      F_SKIP: done = piece_ready || !q.eod;
-      F_KEY: done = piece_ready && key_valid && q.bin && last_key_word && no_value;
-      F_VALUE: done = piece_ready && value_valid && last_value_word;
-      F_TAIL: done = piece_ready;
-      F_TEXT: done = piece_ready && text_valid && text_last;
-      F_NUMBER: done = piece_ready && (q.bin || (done_a && last_a));
-      F_EXTRAS: done = piece_ready && bare;
-      default: done = 1'b0;
-    endcase
-  end
+  // `ends` and `sent`, but without numbers that end nothing. What a state waits for is one choice, and what takes pieces comes after it.
+  logic may_be_done;  // if the piece is taken
+  assign may_be_done = (state == F_KEY && key_valid && key_ends) || (state == F_VALUE && value_valid && last_value_word) ||
+                       (state == F_TEXT && text_valid && text_last) || (state == F_NUMBER && (q.bin || (done_a && last_a))) ||
+                       (state == F_EXTRAS && bare) || state == F_TAIL || state == F_SKIP;
+  assign done = (may_be_done && piece_ready) || (state == F_SKIP && !q.eod);
   assign key_ready = state == F_DROP || ((state == F_FIRST || state == F_KEY) && piece_ready);
   assign value_ready = state == F_VALUE && piece_ready;
   // `sent`, of these states alone: a key or a value that comes does not matter.
@@ -250,12 +244,14 @@ module mc_format
       no_value <= d.result.vlen == 12'd0;
       key_left <= d.result.kbeats;
       last_key_word <= d.last_key_word;
+      key_ends <= d.last_key_word && d.result.bin && d.result.vlen == 12'd0;
       value_left <= d.result.vbeats;
       last_value_word <= d.last_value_word;
     end else begin
       if (key_valid && key_ready) begin
         key_left <= key_left - 6'd1;
         last_key_word <= key_left == 6'd2;
+        key_ends <= key_left == 6'd2 && q.bin && no_value;
       end
       if (value_valid && value_ready) begin
         value_left <= value_left - 9'd1;

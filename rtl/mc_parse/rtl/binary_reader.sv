@@ -64,14 +64,21 @@ module binary_reader
   logic body_ends, key_ends, no_value;
   logic [11:0] body_starts;
   assign body_starts = bare ? bin_body[11:0] : body_left;  // without its extras, or all of one that is skipped
-  logic wants, take_ends;     // take_ends: of each state's number, not of the one that is chosen by the state
+  logic wants, take_ends, waits;
+  logic long_extras;          // of 8 bytes at least
   logic [3:0] take_bytes;
   logic emit, push_key, push_value;
   logic stops, quits;       // nothing more is read: after the operation that is emitted, or after none
   meta_t e;                 // the operation that is emitted
   assign reading = '{wants: wants, take_bytes: take_bytes, take_ends: take_ends, emit: emit, op: e, ends_value: 1'b0,
                      quits: quits, push_key: push_key, key_part: key_take, push_value: push_value, value_part: body_take};
-  assign wants = active && state != S_FLUSH && !(bare && (state == S_EXTRAS || state == S_KEY));
+  // With take_ends, of each state's number, not of the one that is chosen by the state.
+  assign waits = state == S_FLUSH || (bare && (state == S_EXTRAS || state == S_KEY));
+  assign wants = active && !waits;
+  assign take_ends = active && !waits && (
+      (state == S_EXTRAS && long_extras) || ((state == S_EXTRAS || state == S_UNTIL) && at[2]) || (state == S_KEY && reach_end(at, key_take)) ||
+      ((state == S_VALUE || state == S_SKIP) && reach_end(at, body_take)) ||
+      state == S_HEADER || state == S_SIZES || state == S_CAS || state == S_INITIAL);
   always_comb begin
     take_bytes = 4'd8;
     emit = 1'b0;
@@ -80,13 +87,6 @@ module binary_reader
     if (has_cas && (m.op == OP_ADD || m.op == OP_REPLACE)) e.op = OP_SET;
     stops = 1'b0;
     quits = 1'b0;
-    case (state)
-      S_EXTRAS: take_ends = (form == FORM_STORE || form == FORM_DELTA) || at[2];
-      S_UNTIL: take_ends = at[2];
-      S_KEY: take_ends = reach_end(at, key_take);
-      S_VALUE, S_SKIP: take_ends = reach_end(at, body_take);
-      default: take_ends = 1'b1;
-    endcase
     push_key = 1'b0;
     push_value = 1'b0;
     case (state)
@@ -101,7 +101,7 @@ module binary_reader
           e.quiet = 1'b0;
         end
       end else if (state == S_EXTRAS) begin
-        if (form != FORM_STORE && form != FORM_DELTA) take_bytes = 4'd4;
+        if (!long_extras) take_bytes = 4'd4;
       end else if (go8) begin
         push_key = 1'b1;
         take_bytes = key_take;
@@ -157,6 +157,7 @@ module binary_reader
           else if (go8) state <= S_CAS;
         end
         S_CAS: begin
+          long_extras <= form == FORM_STORE || form == FORM_DELTA;
           m.op <= form_op;
           m.quiet <= form_quiet;
           m.ret_key <= form_key;

@@ -29,7 +29,7 @@ module line_window
     output logic [63:0] view,
     input  logic        wants,      // they are taken, if `ready`
     input  logic [3:0]  take_bytes, // 1 to 8
-    input  logic        take_ends,  // they reach the end of their beat
+    input  logic        take_ends,  // they are wanted, and reach the end of their beat
     output logic [2:0]  at,         // where in it they begin
     // Words of a line that has an end. After its last one comes none until the next start.
     input  logic        start,
@@ -225,7 +225,7 @@ module line_window
   // The first beat goes: what decides it, side by side.
   logic cut_ends;
   assign cut_ends = skips ? (rem & ~q0.blank) == '0 : final0[6:0] == '0;
-  assign pop = v0 && !drained && (drains || exhausted || ((q0.last || v1) && ((wants && take_ends) ||
+  assign pop = v0 && !drained && (drains || exhausted || ((q0.last || v1) && (take_ends ||
                (cutting && !spare_valid && cut_ends))));
   always_ff @(posedge clk) begin
     if (rst) begin

@@ -75,6 +75,7 @@
     // Its readers: no more is taken than there is, nor while a line is cut; a line that is cut has an end.
     if (wants) assume (!cutting && !drains);
     if (take) assume (ready && !cutting && !drains && take_bytes >= 4'd1 && take_bytes <= 4'd8 && {1'b0, take_bytes} <= f_left);
+    if (!wants) assume (!take_ends);
     if (take) assume (take_ends == ({2'd0, at} + {1'b0, take_bytes} >= 5'd8));
     if (start) assume (!cutting && !take);
     if (cutting && v0 && q0.last) assume ((q0.lf & rem) != '0);

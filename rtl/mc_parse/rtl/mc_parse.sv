@@ -113,7 +113,7 @@ module mc_parse
   line_window window (
       .clk, .rst, .in_valid, .in_ready, .in_data, .in_bytes, .in_last, .begins, .drained, .drains(!busy), .waits(first_there),
       .first_byte, .none_left, .taken, .ready, .view, .wants(room && (bin.wants || text.wants)), .take_bytes(reading.take_bytes),
-      .take_ends(reading.take_ends), .at, .start,
+      .take_ends(room && (bin.take_ends || text.take_ends)), .at, .start,
       .cutting, .piece_valid, .piece_ready, .piece
   );
   text_reader #(.KEY_MAX(KEY_MAX), .VALUE_MAX(VALUE_MAX)) u_text (
@@ -128,7 +128,6 @@ module mc_parse
   // --- Together.
   always_comb begin
     reading = binary ? bin : text;
-    reading.take_ends = reads_binary ? bin.take_ends : text.take_ends;
     reading.take_bytes = reads_binary ? bin.take_bytes : text.take_bytes;
     emits = reading.emit;
     emit_op = reading.op;

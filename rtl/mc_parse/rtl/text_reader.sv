@@ -147,15 +147,16 @@ module text_reader
   logic key_fits;
   assign key_fits = piece.len <= key_room && !key_long;
 
-  logic wants;
+  logic wants, take_ends;
   assign wants = active && (state == S_BODY || state == S_BODY_END);
+  assign take_ends = active && ((state == S_BODY && reach_end(at, body_take)) || (state == S_BODY_END && at[2:1] == '1));
   logic emit, push_key, push_value;
   logic stops, quits;       // nothing more is read: after the operation that is emitted, or after none
   logic ends_value;         // what is behind a value is looked at after the operation has been emitted
   logic [3:0] take_bytes, value_part;
   meta_t e;                 // the operation that is emitted
   assign reading = '{wants: wants, take_bytes: take_bytes,
-                     take_ends: state == S_BODY ? reach_end(at, body_take) : at[2:1] == '1, emit: emit, op: e,
+                     take_ends: take_ends, emit: emit, op: e,
                      ends_value: ends_value, quits: quits, push_key: push_key,
                      key_part: piece.len, push_value: push_value, value_part: value_part};
   always_comb begin

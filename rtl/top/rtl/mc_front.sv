@@ -99,11 +99,11 @@ module mc_front
       .drop_may_change(e_may)
   );
   // Contexts wait here for their replies, which come in order.
-  packet_fifo #(.W($bits(ctx_t)), .LOG(7)) f_ctx (
+  packet_fifo #(.W($bits(ctx_t)), .LOG(7), .REG(1'b1)) f_ctx (
       .clk, .rst, .in_valid(cx_v), .in_ready(cx_r), .in_data(cx), .commit(1'b1), .abort(1'b0),
       .out_valid(cx2_v), .out_ready(cx2_r), .out_data(cx2)
   );
-  fifo #(.W($bits(info_t)), .LOG(5)) f_info (
+  fifo #(.W($bits(info_t)), .LOG(5), .HEAD(1'b1)) f_info (
       .clk, .rst, .in_valid(in_v), .in_ready(in_r), .in_data(info), .out_valid(in2_v),
       .out_ready(in2_r), .out_data(info2)
   );
@@ -122,11 +122,11 @@ module mc_front
   );
   logic o2g_v, o2g_r, k2_v, k2_r, k2g_v, k2g_r, v2_v, v2_r;
   logic [63:0] k2_d;
-  packet_fifo #(.W(64), .LOG(6)) f_key (
+  packet_fifo #(.W(64), .LOG(6), .REG(1'b1)) f_key (
       .clk, .rst, .in_valid(k_v), .in_ready(k_r), .in_data(k_d), .commit(1'b1), .abort(1'b0), .out_valid(k2_v),
       .out_ready(k2_r), .out_data(k2_d)
   );
-  packet_fifo #(.W(64), .LOG(10)) f_value (
+  packet_fifo #(.W(64), .LOG(10), .REG(1'b1)) f_value (
       .clk, .rst, .in_valid(v_v), .in_ready(v_r), .in_data(v_d), .commit(1'b1), .abort(1'b0),
       .out_valid(v2_v), .out_ready(v2_r), .out_data(value_data)
   );
@@ -152,7 +152,7 @@ module mc_front
       .out_ready(op_ready), .out_data({op, op_row_hash, op_tag_hash})
   );
   logic k4_v, k4_r;
-  packet_fifo #(.W(64), .LOG(9)) f_key2 (
+  packet_fifo #(.W(64), .LOG(9), .REG(1'b1)) f_key2 (
       .clk, .rst, .in_valid(k3_v), .in_ready(k3_r), .in_data(k3_d), .commit(1'b1), .abort(1'b0),
       .out_valid(k4_v), .out_ready(k4_r), .out_data(key_data)
   );

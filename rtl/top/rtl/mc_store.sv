@@ -130,7 +130,7 @@ module mc_store
       .free_a_valid(fa2_v), .free_a_id(ch2.hazard), .free_b_valid(fb_v), .free_b_id(fb_id),
       .stalled(events.stalled)
   );
-  packet_fifo #(.W($bits(looked_t)), .LOG(6)) f_looked (
+  packet_fifo #(.W($bits(looked_t)), .LOG(6), .REG(1'b1)) f_looked (
       .clk, .rst, .in_valid(lk_v), .in_ready(lk_r), .in_data(lk), .commit(1'b1), .abort(1'b0),
       .out_valid(lk2_v), .out_ready(lk2_r), .out_data(lk2)
   );
@@ -239,7 +239,7 @@ module mc_store
   fifo #(.W($bits(result_t)), .LOG(3), .HEAD(1'b1)) f_result (
       .clk, .rst, .in_valid(rs_v), .in_ready(rs_r), .in_data(rs), .out_valid(result_valid), .out_ready(result_ready), .out_data(result)
   );
-  packet_fifo #(.W(64), .LOG(6)) f_keyout (
+  packet_fifo #(.W(64), .LOG(6), .REG(1'b1)) f_keyout (
       .clk, .rst, .in_valid(ko_v), .in_ready(ko_r), .in_data(ko_d), .commit(1'b1), .abort(1'b0), .out_valid(key_out_valid),
       .out_ready(key_out_ready), .out_data(key_out_data)
   );

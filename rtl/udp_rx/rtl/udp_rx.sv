@@ -98,19 +98,11 @@ module udp_rx
 
   // --- What is taken of them: all, or the first word.
   logic fifo_ready, decided;
+  logic may_take;       // what of the state is known a cycle before: it reads bytes, and does not wait for the frame before
   logic takes, takes_word, push, ends;
-  always_comb begin
-    takes_word = state == S_IP4_DST || state == S_IP4_OPTIONS;
-    push = state == S_PAYLOAD && there && fifo_ready;
-    case (state)
-      S_IP: takes = there && eth_valid;
-      // The frame before may wait until its context is taken.
-      S_IP4, S_IP6_SRC: takes = there && !decided;
-      S_PAYLOAD: takes = push;
-      S_SUM, S_VERDICT: takes = 1'b0;
-      default: takes = there;
-    endcase
-  end
+  assign takes_word = state == S_IP4_DST || state == S_IP4_OPTIONS;
+  assign takes = there && may_take && (state != S_IP || eth_valid) && (state != S_PAYLOAD || fifo_ready);
+  assign push = state == S_PAYLOAD && there && fifo_ready;
   // The frame ends with what is taken. A word of the two in a beat is its last where the beat has no other one.
   assign ends = takes && (takes_word ? (at_4 ? first.last : first.short_end) : view_last);
   assign take = takes && (!takes_word || at_4 || first.short_end);
@@ -232,7 +224,7 @@ module udp_rx
   assign info.size = pos;
   assign info.lf_end = lf_end;
 
-  packet_fifo #(.W(69), .LOG(9)) payload (
+  packet_fifo #(.W(69), .LOG(9), .REG(1'b1)) payload (
       .clk, .rst, .in_valid(push), .in_ready(fifo_ready), .in_data({pay_ends, part, beat}), .commit(passed),
       .abort(decided && !verdict.good), .out_valid, .out_ready, .out_data({out_last, out_bytes, out_data})
   );
@@ -408,7 +400,11 @@ module udp_rx
     if (rst) begin
       state <= S_IP;
       at_4 <= 1'b0;
+      may_take <= 1'b1;
     end else begin
+      // Behind its first beat a frame waits until the context of the frame before is taken.
+      may_take <= !ends && state != S_SUM && (state != S_VERDICT || finds) &&
+                  !(decided && !settled && (state == S_IP || state == S_IP4 || state == S_IP6_SRC));
       if (ends) at_4 <= 1'b0;
       else if (takes && takes_word) at_4 <= !at_4;
       case (state)

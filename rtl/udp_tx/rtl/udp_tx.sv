@@ -87,7 +87,7 @@ module udp_tx
   logic seg_valid, seg_take;
   logic [10:0] s_size;
   logic [25:0] s_sum;
-  packet_fifo #(.W(37), .LOG(6)) segments (
+  packet_fifo #(.W(37), .LOG(6), .REG(1'b1)) segments (
       .clk, .rst, .in_valid(seg_push), .in_ready(seg_ready),
       .in_data({size_next, sum_next}), .commit(step && b_last),
       .abort(step && overflows), .out_valid(seg_valid), .out_ready(seg_take),

@@ -41,7 +41,7 @@ module item_reader #(
   logic room;
   assign rest = req_words - offset;
   assign words = rest > 8'd8 ? 4'd8 : rest[3:0];
-  assign room = issued - drained != (TAG_LOG + 1)'(TAGS) && !clears;
+  assign room = (issued ^ drained) != (TAG_LOG + 1)'(TAGS) && !clears;
   assign ar_valid = req_valid && room;
   assign ar_addr = {req_slot, offset[SIZE_BITS-1:1]};
   assign ar_len = words[3:1] + {2'd0, words[0]};

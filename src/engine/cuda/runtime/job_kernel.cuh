@@ -69,7 +69,7 @@ __device__ inline void fence_system() {
 // Orders a relaxed load before it and all accesses after it, of this thread (and, with a barrier,
 // of its warp or block). Unlike fence_system() it waits for no earlier store.
 __device__ inline void fence_acquire_system() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#if defined(__NVCC__) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900  // not the simulated GPU
   asm volatile("fence.acquire.sys;" ::: "memory");
 #else
   fence_system();

@@ -40,8 +40,8 @@ class FrameWorker final : public Worker {
   static constexpr uint32_t kPayload = kUdp + net::kUdpProtocolHeaderSize;
   static constexpr uint32_t kBody = kPayload + DatagramHeader::kSize;
   static constexpr uint32_t kFrameBytesMax = 1514;
-  static constexpr uint32_t kLine = 64;   // of a cache
-  static constexpr uint32_t kBurst = 64;  // frames that are sent at a time
+  static constexpr uint32_t kLine = 64;          // of a cache
+  static constexpr uint32_t kBurst = 64;         // frames that are sent at a time
   static constexpr uint32_t kReceivedMax = 128;  // more of them would leave the L1 cache
 
   struct alignas(kLine) Request {

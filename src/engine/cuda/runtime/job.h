@@ -220,8 +220,8 @@ struct Doorbell {
 };
 
 // A word of a Doorbell. Bits 31:0: four bytes of the job, or in the first word the job's number;
-// 39:32: their position in the job, in words, or in the first word how many words follow; 63:40: the
-// tag, never 0, which words of one job have in common.
+// 39:32: their position in the job, in words, or in the first word how many words follow; 63:40:
+// the tag, never 0, which words of one job have in common.
 struct BellWord {
   static constexpr uint32_t kTags = (1u << 24) - 1;
   static constexpr uint32_t kEnd = 255;  // instead of how many words follow: the kernel ends
@@ -283,7 +283,7 @@ class BellRinger {
   }
 
   bool is_known_ = false;
-  uint32_t tag_ = 0;  // of the latest job
+  uint32_t tag_ = 0;            // of the latest job
   uint32_t latest_[kJobWords];  // what the kernel knows, if it knows a job
 };
 

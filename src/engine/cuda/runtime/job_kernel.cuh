@@ -200,8 +200,8 @@ __device__ inline void rest(uint32_t round) {
   __nanosleep(round < 20000 ? 500 : 5000);
 }
 
-// Waits for a job later than `last` and changes `job`, in shared memory, which is the latest one, to
-// it. Returns a DeviceDoorbell::go without the blocks. Called by a whole warp.
+// Waits for a job later than `last` and changes `job`, in shared memory, which is the latest one,
+// to it. Returns a DeviceDoorbell::go without the blocks. Called by a whole warp.
 template <typename JobKind>
 __device__ uint64_t wait_for_host(const Doorbell<JobKind>* bell, uint32_t last, JobKind& job) {
   constexpr uint32_t kLine = Doorbell<JobKind>::kLineWords;

@@ -9,6 +9,7 @@
 
 #include "base/bits.h"
 #include "base/hd.h"
+#include "net/wide_checksum.h"
 
 namespace warpcache::load {
 namespace {
@@ -22,20 +23,12 @@ constexpr uint8_t kServerMac[] = {2, 0, 0, 0, 0, 1};
 constexpr uint8_t kClientMac[] = {2, 0, 0, 0, 0, 2};
 constexpr uint32_t kSumBlock = 16;
 
-// The Internet checksum's sum (net/checksum.h) of a range, folded to 16 bits, in blocks: zeros
-// follow the range to a block's end.
-inline uint16_t sum_of_blocks(uint64_t sum, const uint8_t* data, uint32_t size) {
-  const auto add = [&sum](uint64_t word) {
-    sum += word;
-    sum += sum < word ? 1 : 0;  // the carry
-  };
+// Adds a range for net::wide::udp_checksum(), in blocks: zeros follow the range to a block's end.
+inline uint64_t add_blocks(uint64_t sum, const uint8_t* data, uint32_t size) {
   for (const uint8_t* const end = data + size; data < end; data += kSumBlock) {
-    add(load_as<uint64_t>(data));
-    add(load_as<uint64_t>(data + sizeof(uint64_t)));
+    sum = net::wide::add(sum, load_as<uint64_t>(data), load_as<uint64_t>(data + kSumBlock / 2));
   }
-  const uint64_t half = (sum & 0xffffffffu) + (sum >> 32);
-  const auto low = static_cast<uint32_t>(half) + static_cast<uint32_t>(half >> 32);
-  return static_cast<uint16_t>((low + std::rotl(low, 16)) >> 16);
+  return sum;
 }
 
 }  // namespace
@@ -116,7 +109,7 @@ inline void FrameWorker::add_frame(uint16_t client_port, uint32_t payload_size) 
   std::memcpy(frame, header_.data(), kPayload);
   store_big16(frame + kUdp, client_port);
   const uint32_t size = kPayload + payload_size;
-  std::memset(frame + size, 0, kSumBlock);  // padding, and for sum_of_blocks()
+  std::memset(frame + size, 0, kSumBlock);  // padding, and for add_blocks()
   sent_[sent_count_++].bytes = {frame, size};
   out_used_ += rounded_up(size + kSumBlock, kLine);
 }
@@ -131,7 +124,7 @@ void FrameWorker::finish_frames() {
     uint8_t* const udp = frame + kUdp;
     const uint16_t udp_size = load_as<uint16_t>(udp + net::kUdpLengthOffset);
     store_as(udp + net::kUdpChecksumOffset,
-             net::udp_checksum(sum_of_blocks(pseudo_sum + udp_size, udp, size - kUdp)));
+             net::wide::udp_checksum(add_blocks(pseudo_sum + udp_size, udp, size - kUdp)));
     sent.bytes.size = net::padded_frame_size(size);
     payloads += size - kPayload;
   }

@@ -11,10 +11,12 @@
 
 #include "ports.h"
 
-class VerilatedContext;
 class Vnic_cache;
 
 namespace warpcache::rtl {
+
+template <typename Model>
+class ModelSim;
 
 // The numbers of its counters beside the core's (CoreCounter).
 enum NicCounter : uint32_t {
@@ -33,8 +35,8 @@ class NicSim {
   NicSim& operator=(const NicSim&) = delete;
 
   // Frames of clients, of the host, to clients and to the host.
-  FramePorts& wire() { return wire_; }
-  FramePorts& host() { return host_; }
+  FramePorts& wire();
+  FramePorts& host();
   void step();
   // Nothing is under way in it, and none of its inputs waits.
   bool idle() const;
@@ -45,20 +47,10 @@ class NicSim {
   void write_register(uint32_t address, uint32_t value);
   uint32_t read_register(uint32_t address);
   uint32_t counter(uint32_t which) { return read_register(16 + which); }
-  uint64_t cycles() const { return cycles_; }
+  uint64_t cycles() const;
 
  private:
-  void drive();
-  void sample();
-
-  SimConfig config_;
-  Random random_;
-  std::unique_ptr<VerilatedContext> context_;
-  std::unique_ptr<Vnic_cache> cache_;
-  FramePorts wire_;
-  FramePorts host_;
-  MemoryPort memory_;
-  uint64_t cycles_ = 0;
+  std::unique_ptr<ModelSim<Vnic_cache>> cache_;
 };
 
 }  // namespace warpcache::rtl

@@ -10,10 +10,12 @@
 
 #include "ports.h"
 
-class VerilatedContext;
 class Vmc_core;
 
 namespace warpcache::rtl {
+
+template <typename Model>
+class ModelSim;
 
 // The numbers of csr.sv's counters.
 enum CoreCounter : uint32_t {
@@ -43,39 +45,29 @@ class Sim {
   Sim& operator=(const Sim&) = delete;
 
   // Queues a frame; `damaged`: the MAC reports an error at its end.
-  void send(const std::string& frame, bool damaged = false) { frames_.send(frame, damaged); }
-  uint64_t frames_queued() const { return frames_.queued(); }
+  void send(const std::string& frame, bool damaged = false);
+  uint64_t frames_queued() const;
   void step();
   // Until nothing is left to do; false after `cycles_max` cycles: the core hangs.
   bool run_until_idle(uint64_t cycles_max = 2'000'000);
   // Frames that have come out since the last call.
-  std::vector<std::string> take() { return frames_.take(); }
+  std::vector<std::string> take();
   // Where the core has a host: frames from it, and those to it.
-  void send_from_host(const std::string& frame) { host_.send(frame, false); }
-  std::vector<std::string> take_for_host() { return host_.take(); }
+  void send_from_host(const std::string& frame);
+  std::vector<std::string> take_for_host();
 
   void write_register(uint32_t address, uint32_t value);
   uint32_t read_register(uint32_t address);
   uint32_t counter(CoreCounter which) { return read_register(16 + which); }
   void set_next_cas(uint64_t cas);
   void advance(uint32_t seconds) { write_register(0, read_register(0) + seconds); }
-  uint64_t cycles() const { return cycles_; }
+  uint64_t cycles() const;
   // Cycles at which the last frame in began and the last frame out began.
-  uint64_t in_began() const { return frames_.in_began(); }
-  uint64_t out_began() const { return frames_.out_began(); }
+  uint64_t in_began() const;
+  uint64_t out_began() const;
 
  private:
-  void drive();
-  void sample();
-
-  SimConfig config_;
-  Random random_;
-  std::unique_ptr<VerilatedContext> context_;
-  std::unique_ptr<Vmc_core> core_;
-  FramePorts frames_;
-  FramePorts host_;
-  MemoryPort memory_;
-  uint64_t cycles_ = 0;
+  std::unique_ptr<ModelSim<Vmc_core>> core_;
 };
 
 }  // namespace warpcache::rtl

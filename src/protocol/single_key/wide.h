@@ -7,6 +7,7 @@
 // are aligned.
 #pragma once
 
+#include "net/wide_checksum.h"
 #include "protocol/single_key/get.h"
 #include "protocol/single_key/set.h"
 
@@ -33,45 +34,10 @@ inline uint64_t load64(const uint8_t* frame, uint32_t at) { return load_as<uint6
 inline uint32_t load32(const uint8_t* frame, uint32_t at) { return load_as<uint32_t>(frame + at); }
 inline uint16_t load16(const uint8_t* frame, uint32_t at) { return load_as<uint16_t>(frame + at); }
 
-// The Internet checksum over words of 64 bits: the carry of each addition is added with the next
-// one. Equal modulo 65535 to the sum of 16-bit words, and 0 only if all words are.
-#if defined(__x86_64__)
-using Word = unsigned long long;  // NOLINT(google-runtime-int): of _addcarry_u64()
-template <typename... Words>
-__attribute__((always_inline)) inline uint64_t add(uint64_t first, Words... words) {
-  Word sum = first;
-  unsigned char carry = 0;
-  ((carry = _addcarry_u64(carry, sum, Word{words}, &sum)), ...);
-  return sum + carry;
-}
-#else
-template <typename... Words>
-inline uint64_t add(uint64_t sum, Words... words) {
-  ((sum += words, sum += sum < words ? 1 : 0), ...);
-  return sum;
-}
-#endif
-
-// As net::checksum_fold(): both halves are added, the carry of the lower half included.
-inline uint16_t fold(uint64_t sum) {
-  sum += sum >> 32 | sum << 32;
-  auto half = static_cast<uint32_t>(sum >> 32);
-  half += half >> 16 | half << 16;
-  return static_cast<uint16_t>(half >> 16);
-}
-
-// Adds [at, end). REQUIRES: eight bytes before `end` may be read.
-inline uint64_t add_range(uint64_t sum, const uint8_t* at, const uint8_t* end) {
-  for (; end - at >= 8; at += 8) sum = add(sum, load_as<uint64_t>(at));
-  const auto left = static_cast<uint32_t>(end - at);  // below 8
-  return add(sum, load_as<uint64_t>(end - 8) >> (8 * (7 - left)) >> 8);
-}
-
-// As net::udp_checksum(): 0 is not sent, since it says that there is no checksum.
-inline uint16_t udp_checksum(uint64_t sum) {
-  const auto checksum = static_cast<uint16_t>(~fold(sum));
-  return checksum != 0 ? checksum : uint16_t{0xffff};
-}
+using net::wide::add;
+using net::wide::add_range;
+using net::wide::fold;
+using net::wide::udp_checksum;
 
 #if WC_MEM_SSE2
 // The blanks and line feeds among 16 bytes, as a bit mask.

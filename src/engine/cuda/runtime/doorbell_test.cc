@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <memory>
 #include <random>
-#include <vector>
 
 #include "engine/cuda/runtime/job.h"
 
@@ -16,7 +16,7 @@ constexpr uint32_t kJobWords = Doorbell<PacketJob>::kJobWords;
 // so it counts the words that have another job's tag.
 class Kernel {
  public:
-  explicit Kernel(const Doorbell<PacketJob>& bell, uint32_t latest) : bell_(bell), last_(latest) {}
+  Kernel(const Doorbell<PacketJob>& bell, uint32_t latest) : bell_(bell), last_(latest) {}
 
   // Returns the call, if there is a new one.
   BellWord look() {
